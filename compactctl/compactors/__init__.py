@@ -1,0 +1,1 @@
+"""Compactors: one file each, each ends in one ``COMPACTOR`` constant."""

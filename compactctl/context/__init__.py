@@ -1,0 +1,1 @@
+"""The pure parts that compactors share: views, pairing, anchors, placeholders, truncation."""

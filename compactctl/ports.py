@@ -1,0 +1,331 @@
+"""The doors of the pure core: what compactors are asked, and what they may ask of the outside.
+
+Disk, clock, network and models come in through these Protocols; the stub summarizer and the memory offloader that the
+package ships are full implementations of them, so tests need no mocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol, runtime_checkable
+
+from compactctl.context.conversation import conversation_text
+from compactctl.context.view import Base, Meter, MeterContext, View
+from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Trigger, Usage
+
+__all__ = [
+    "BlobStore",
+    "Clock",
+    "Compactor",
+    "CompactorSpec",
+    "ForceCompactor",
+    "HistoryMode",
+    "MemoryExtractor",
+    "Meter",
+    "MeterContext",
+    "MeterSpec",
+    "Offloader",
+    "Option",
+    "Ports",
+    "Quiet",
+    "RecordStore",
+    "RecordedCompactor",
+    "Step",
+    "StepCompactor",
+    "Summarizer",
+    "SummarizerSpec",
+    "SummaryFormat",
+    "SummaryReply",
+    "SummaryRequest",
+    "TodoInjector",
+    "Turn",
+]
+
+
+class HistoryMode(StrEnum):
+    """Whether a compaction's view becomes the history of the next turns (DESIGN.md, Replay 2)."""
+
+    VIEW = "view"
+    WRITE_BACK = "write-back"
+
+
+class SummaryFormat(StrEnum):
+    """The form in which a compactor wants its summary."""
+
+    ANCHORS = "anchors"  # harness9's five anchors and prose
+    DSH = "dsh"  # dsh's eight sections
+    PROSE = "prose"  # free text under the compactor's own headings
+
+
+class SummaryRequest:
+    """What a summarizer is asked: the messages of a span, and what earlier summaries said.
+
+    ``messages`` are the originals in order. ``conversation`` and ``previous`` are texts that are made when they are
+    first asked for. ``previous`` is empty on the first call. ``anchors`` are those known so far. ``budget`` is the
+    largest wanted answer in tokens.
+    """
+
+    __slots__ = ("_conversation", "_make_previous", "_previous", "anchors", "budget", "format", "messages")
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        *,
+        previous: Callable[[], str] | None = None,
+        anchors: tuple[Anchor, ...] = (),
+        format: SummaryFormat = SummaryFormat.ANCHORS,
+        budget: int = 2000,
+    ) -> None:
+        self.messages = messages
+        self.anchors = anchors
+        self.format = format
+        self.budget = budget
+        self._make_previous = previous
+        self._conversation: str | None = None
+        self._previous: str | None = None
+
+    @property
+    def conversation(self) -> str:
+        """The span as text, one ``[role]: ...`` line for each text, result and call."""
+        if self._conversation is None:
+            self._conversation = conversation_text(self.messages)
+        return self._conversation
+
+    @property
+    def previous(self) -> str:
+        """The anchors and prose of the last compaction as text; empty on the first call."""
+        if self._previous is None:
+            self._previous = self._make_previous() if self._make_previous else ""
+        return self._previous
+
+    @property
+    def incremental(self) -> bool:
+        """Whether an earlier summary is to be merged; does not make the text."""
+        return self._make_previous is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryReply:
+    """What a summarizer answered; ``usage`` is None where nothing was charged or nothing is known."""
+
+    text: str
+    usage: Usage | None = None
+
+
+class Summarizer(Protocol):
+    """Writes the summary of a span of messages."""
+
+    def summarize(self, request: SummaryRequest) -> SummaryReply:
+        """Give the summary; every failure raises SummarizerError."""
+
+
+class Offloader(Protocol):
+    """Moves large tool results to files and gives the placeholder that stays in the view."""
+
+    def offload(self, message: Message, text: str) -> tuple[OffloadEntry, str] | None:
+        """Store ``text`` as the result of ``message`` and give its entry and placeholder.
+
+        None where it is not to be offloaded (too small, no id, already offloaded when it was written). Raises
+        OffloadError where it could not be stored.
+        """
+
+
+class RecordStore(Protocol):
+    """Keeps compaction records."""
+
+    def append(self, record: CompactionRecord) -> None:
+        """Store a record durably; raises StoreError."""
+
+
+class BlobStore(Protocol):
+    """Keeps bytes under a hash (summarizer cassettes)."""
+
+    def get(self, key: str) -> bytes | None:
+        """Give the bytes under a key, None where there are none."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Store bytes under a key; raises StoreError."""
+
+
+class MemoryExtractor(Protocol):
+    """Takes long-term facts out of messages before they are summarised (seed section 2.3)."""
+
+    def extract(self, messages: Sequence[Message]) -> None:
+        """Look at the original messages of the head; any failure is noted and the compaction goes on."""
+
+
+class TodoInjector(Protocol):
+    """Knows the tasks that are still open (seed section 7)."""
+
+    def active_tasks(self) -> str:
+        """Give the text for the section ``## Active Tasks``; empty for none."""
+
+
+class Clock(Protocol):
+    """Measures durations. Times of day come from the transcript."""
+
+    def now(self) -> int:
+        """Give a monotonic time in nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A promise of a compactor: how long the view may grow without ``step`` changing it.
+
+    As long as the view only grows by recorded messages, weighs less than ``weight`` and holds fewer than ``messages``
+    messages (None: no bound), another ``step`` would give the same tier and the view unchanged. The replay uses it to
+    skip turns when nobody wants their records; a property test holds skipping against not skipping.
+    """
+
+    weight: int | None = None
+    messages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a compactor did in one step: the view to send, what is known of it, and whether it may be written back."""
+
+    view: View
+    record: CompactionRecord
+    write_back: bool = False
+    quiet: Quiet | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One model call of a replay: what would have been sent, and what the compactor did for it.
+
+    ``records`` are the records of all steps of this turn, in order. ``failed`` says that a provider would have
+    rejected the view and the compactor had no way left (DESIGN.md, Replay 7).
+    """
+
+    turn: int
+    records: tuple[CompactionRecord, ...]
+    view: View
+    failed: bool = False
+
+    @property
+    def record(self) -> CompactionRecord:
+        """The last record of the turn."""
+        return self.records[-1]
+
+
+class StepCompactor(Protocol):
+    """The face that the replay drives: one method holds the rules."""
+
+    def step(self, view: View, trigger: Trigger) -> Step:
+        """Give the view to send instead of ``view``, which is the history before the turn ``view.turn``."""
+
+
+@runtime_checkable
+class Compactor(Protocol):
+    """The seed's oldest interface (section 7): messages in, messages out."""
+
+    def compact(self, messages: Sequence[Message]) -> list[Message]:
+        """Compact where needed."""
+
+
+@runtime_checkable
+class ForceCompactor(Protocol):
+    """The seed's interface for a compaction that the user forced (section 7)."""
+
+    def compact_force(self, messages: Sequence[Message]) -> list[Message]:
+        """Compact whatever the thresholds say."""
+
+
+@runtime_checkable
+class RecordedCompactor(Protocol):
+    """The seed's main interface (section 7): messages in, messages and a record out."""
+
+    def compact_with_record(self, messages: Sequence[Message]) -> tuple[list[Message], CompactionRecord]:
+        """Compact where needed and say what was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting of a plug-in: its keyword, default and meaning; ``short`` is an accepted short form.
+
+    ``type`` is one of int, float, bool, str; ``minimum`` and ``maximum`` are inclusive bounds.
+    """
+
+    name: str
+    default: Any
+    help: str
+    type: type = float
+    short: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a compactor may use of the outside; each is handed in and may be absent."""
+
+    summarizer: Summarizer | None = None
+    offloader: Offloader | None = None
+    meter: Meter | None = None
+    context_window: int = 0
+    clock: Clock | None = None
+    memory_extractor: MemoryExtractor | None = None
+    todo_injector: TodoInjector | None = None
+    protect: frozenset[str] = frozenset()
+    summary_tokens: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class CompactorSpec:
+    """A compactor plug-in.
+
+    ``make(options, session, ports)`` builds a fresh compactor for one replay; ``options`` hold every declared option
+    by name. ``check(options)`` gives sentences about impossible values together (thresholds out of order). ``models``
+    names the system and version that it follows. ``meter`` names its native meter, ``history`` its own history mode.
+    """
+
+    name: str
+    help: str
+    make: Callable[[Mapping[str, Any], Session | None, Ports], StepCompactor]
+    options: tuple[Option, ...] = ()
+    check: Callable[[Mapping[str, Any]], Iterable[str]] = lambda options: ()
+    models: str = ""
+    meter: str = "bytes4"
+    history: HistoryMode = HistoryMode.WRITE_BACK
+    overflow_retries: int = 0
+    needs_window: bool = False
+    uses_summarizer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MeterSpec:
+    """A meter plug-in; ``make(session)`` builds it (a session hands its recorded usage to those that need it)."""
+
+    name: str
+    help: str
+    make: Callable[[Session | None], Meter]
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizerSpec:
+    """A summarizer plug-in; ``make(options, blobs)`` builds it, ``options`` hold every declared option by name."""
+
+    name: str
+    help: str
+    make: Callable[[Mapping[str, Any], BlobStore | None], Summarizer]
+    options: tuple[Option, ...] = ()
+    remote: bool = False
+    extra: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What stands around a compactor in one replay: the spill threshold and the protected tools (bytes, names)."""
+
+    spill: int | None = None
+    protect: frozenset[str] = field(default_factory=frozenset)
+
+
+def base_of(view: View) -> Base:
+    """Give the recorded messages that a view grows out of."""
+    return view.base

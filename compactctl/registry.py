@@ -1,0 +1,77 @@
+"""Finds the plug-ins of a package: one file each, ending in one typed constant.
+
+A plug-in named ``clear-tool-uses`` lives in ``clear_tool_uses.py``; files that begin with ``_`` hold what several
+plug-ins share. Asking for one name imports that one file only.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from compactctl.errors import CompactctlError, UnknownNameError
+
+
+class Named(Protocol):
+    """What every plug-in's constant has."""
+
+    @property
+    def name(self) -> str:
+        """The name that users write."""
+
+
+Spec = TypeVar("Spec", bound=Named)
+
+
+def module_names(package: str) -> list[str]:
+    """List the modules of a package that hold a plug-in, sorted."""
+    path = importlib.import_module(package).__path__
+    return sorted(info.name for info in pkgutil.iter_modules(path) if not info.name.startswith("_"))
+
+
+def names(package: str) -> list[str]:
+    """List the names of a package's plug-ins without importing them."""
+    return [name.replace("_", "-") for name in module_names(package)]
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Make the error for a name that nothing has: it offers the nearest and lists the known."""
+    listed = sorted(known)
+    near = difflib.get_close_matches(name, listed, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}")
+
+
+def plugins(package: str, spec: type[Spec]) -> dict[str, Spec]:
+    """Import every plug-in of a package and give them by name, sorted.
+
+    Raises CompactctlError where a file holds no constant of that type or more than one, or where two have one name.
+    """
+    found: dict[str, Spec] = {}
+    for module in module_names(package):
+        constant = _constant(package, module, spec)
+        if constant.name in found:
+            raise CompactctlError(f"two plug-ins of {package} are named {constant.name!r}")
+        found[constant.name] = constant
+    return dict(sorted(found.items()))
+
+
+def plugin(package: str, spec: type[Spec], name: str, kind: str) -> Spec:
+    """Give the plug-in of that name; an unknown name raises UnknownNameError, which lists the known ones."""
+    module = name.replace("-", "_")
+    if module not in module_names(package) or "_" in name:
+        raise unknown(kind, name, names(package))
+    return _constant(package, module, spec)
+
+
+def _constant(package: str, module: str, spec: type[Spec]) -> Spec:
+    loaded = importlib.import_module(f"{package}.{module}")
+    constants = [value for value in vars(loaded).values() if isinstance(value, spec)]
+    if len(constants) != 1:
+        raise CompactctlError(f"{package}.{module} must end in one {spec.__name__}, it has {len(constants)}")
+    if constants[0].name.replace("-", "_") != module:
+        raise CompactctlError(f"{package}.{module} names its plug-in {constants[0].name!r}; file and name must agree")
+    return constants[0]

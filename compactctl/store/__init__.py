@@ -1,0 +1,1 @@
+"""The state directory: the only code that creates, writes or deletes files there."""

@@ -1,0 +1,1 @@
+"""Summarizers: one file each, each ends in one ``SUMMARIZER`` constant."""

@@ -1,0 +1,1 @@
+"""Choosing thresholds: grids, the Pareto front, the held-out check."""
