@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 RESULTS = "tool_results"
 SUFFIX = ".txt"
@@ -64,6 +64,23 @@ def result_file_name(tool_call_id: str, content: str, taken: Mapping[str, str]) 
 def result_path(session_id: str, file_name: str) -> str:
     """Give the path of an offloaded result, relative to the state directory, with ``/`` on every system."""
     return f"{RESULTS}/{safe_name(session_id)}/{file_name}"
+
+
+class ResultNames:
+    """The names that the results of one session have got so far.
+
+    ``taken`` maps case-folded names to the text of each; a store hands in one that knows the files of earlier runs.
+    """
+
+    def __init__(self, session_id: str, taken: MutableMapping[str, str] | None = None) -> None:
+        self.session_id = session_id
+        self._taken: MutableMapping[str, str] = {} if taken is None else taken
+
+    def path(self, tool_call_id: str, content: str) -> str:
+        """Give the path of a result, relative to the state directory, and remember who has its name."""
+        name = result_file_name(tool_call_id, content, self._taken)
+        self._taken[name.casefold()] = content
+        return result_path(self.session_id, name)
 
 
 def _hashed(raw: str, key: bytes) -> str:
