@@ -365,7 +365,7 @@ def chunks(fs: Fs, fd: int, limit: int | None = None) -> Iterator[bytes]:
         yield data
 
 
-def storestore_error(path: str, exc: OSError) -> StoreError:
+def store_error(path: str, exc: OSError) -> StoreError:
     """Give the error that a user sees for an error of the system."""
     if exc.errno == errno.ELOOP:
         return UnsafeStoreError(

@@ -126,7 +126,7 @@ def locked_file(home: Dir, name: str, flags: int) -> int | None:
 
 
 def side_name(name: str, tail: bytes) -> str:
-    """Give the name of the file that keeps a torn tail: the same tail has the same one, so that a repair can restart."""
+    """Give the name of the file that keeps a torn tail; made from its bytes, so that a repair can begin again."""
     return f"{name}{TORN}{hashlib.sha256(tail).hexdigest()[:12]}"
 
 

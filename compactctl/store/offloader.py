@@ -67,6 +67,7 @@ class FileOffloader(OffloaderBase):
         self._home = home
         self._on_failure = on_failure
         self._unsynced = False
+        self._failed: set[str] = set()
 
     def put(self, entry: OffloadEntry, text: str) -> None:
         """Write one result durably; its name is durable after ``sync``. Raises OffloadError."""
@@ -77,7 +78,9 @@ class FileOffloader(OffloaderBase):
             if not self._home.publish(name, [data]) and self._home.read(name, len(data) + 1) != data:
                 raise StoreError(f"{self._home.label(name)!r} is there with another content: move it away")
         except StoreError as exc:
-            self._on_failure(exc)
+            if entry.file_path not in self._failed:  # a compactor may ask again at every turn
+                self._failed.add(entry.file_path)
+                self._on_failure(exc)
             raise OffloadError(str(exc)) from exc
         self.written += 1
 

@@ -25,8 +25,8 @@ NOT_A_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 class Run:
     """One replay of a session as the store holds it.
 
-    ``start`` and ``end`` are its first and last line, None where they are missing. The records of harness9, which has no
-    runs, form one run with an empty id.
+    ``start`` and ``end`` are its first and last line, None where they are missing. The records of harness9, which has
+    no runs, form one run with an empty id.
     """
 
     id: str
@@ -98,7 +98,7 @@ class Store:
         return name
 
     def resolve(self, session: str) -> list[str]:
-        """Give the stored names for a session's id (or a stored name); raises NothingMatchedError for an unknown one."""
+        """Give the stored names for a session's id or a stored name; raises NothingMatchedError for an unknown one."""
         gone = written_down(self.layout)
         found = [n for n in self.layout.resolve(session) if n not in gone or gone[n].drop is not None]
         if not found:

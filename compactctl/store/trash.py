@@ -15,7 +15,7 @@ from typing import Any
 
 from compactctl.context.naming import RESULTS, SUFFIX, safe_name
 from compactctl.errors import StoreError, UnsafeStoreError
-from compactctl.store.fs import TMP, Dir, chunks, store_error
+from compactctl.store.fs import TMP, Dir, store_error
 from compactctl.store.layout import JSONL, LOGS, RECORDS, TRASH, TURNS, Layout
 from compactctl.store.lines import BadLineError, raw_lines, seal, unseal
 from compactctl.store.log import TORN, locked_file
@@ -208,7 +208,7 @@ def _single(name: str) -> bool:
 
 
 def sweep_temporaries(layout: Layout, name: str) -> int:
-    """Remove what a crashed writer left half-written for a stored name; the caller holds its lock. Gives their number."""
+    """Remove and count the temporaries that a crashed writer left for a stored name; the caller holds its lock."""
     freed = Freed()
     for room in LOGS:
         with layout.room(room) as home:

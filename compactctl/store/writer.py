@@ -71,7 +71,7 @@ class RunWriter:
     """
 
     def __init__(self, layout: Layout, session_id: str, start: Mapping[str, Any], wait: float | None = None) -> None:
-        """Lock the session, repair what a crash left and write the start line durably; raises StoreError, LockedError."""
+        """Lock the session, repair what a crash left and write the start line; raises StoreError, LockedError."""
         self.session_id = session_id
         self.failures = Failures()
         self.records = 0
@@ -112,8 +112,8 @@ class RunWriter:
                 continue
             if row.get("session_id") != self.session_id:
                 raise StoreError(
-                    f"{self._turn_log.path!r} holds session {row.get('session_id')!r}, which this system cannot tell from "
-                    f"{self.session_id!r}: use another --state-dir"
+                    f"{self._turn_log.path!r} holds session {row.get('session_id')!r}, which this system cannot tell "
+                    f"from {self.session_id!r}: use another --state-dir"
                 )
             head, _, counter = str(row.get("run")).rpartition("-")
             if head == prefix and counter.isdecimal():
@@ -201,16 +201,15 @@ class RunWriter:
         A run that lost records or turn lines ends as ``incomplete`` and does not count. Raises StoreError where the
         line could not be written.
         """
-        lost = self.failures.records or self.failures.turns
-        self._end(INCOMPLETE if lost else DONE, row or {})
+        self._end(DONE, row or {})
 
     def _end(self, status: str, row: Mapping[str, Any]) -> None:
         if not self.failures.turns:
             # On its own, so that no end line can be there without the turns before it.
             with suppress(StoreError):
                 self._flush(sync=True)
-            if self.failures.turns and status == DONE:
-                status = INCOMPLETE
+        if status == DONE and (self.failures.records or self.failures.turns):
+            status = INCOMPLETE
         line = {
             "event": END,
             "run": self.run,
