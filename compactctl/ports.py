@@ -7,12 +7,12 @@ package ships are full implementations of them, so tests need no mocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from compactctl.context.conversation import conversation_text
-from compactctl.context.view import Base, Meter, MeterContext, View
+from compactctl.context.view import Meter, MeterContext, View
 from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Trigger, Usage
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Quiet",
     "RecordStore",
     "RecordedCompactor",
+    "Span",
     "Step",
     "StepCompactor",
     "Summarizer",
@@ -62,9 +63,9 @@ class SummaryFormat(StrEnum):
 class SummaryRequest:
     """What a summarizer is asked: the messages of a span, and what earlier summaries said.
 
-    ``messages`` are the originals in order. ``conversation`` and ``previous`` are texts that are made when they are
-    first asked for. ``previous`` is empty on the first call. ``anchors`` are those known so far. ``budget`` is the
-    largest wanted answer in tokens.
+    ``messages`` are those of the span in order, as the view holds them (large results already offloaded).
+    ``conversation`` and ``previous`` are texts that are made when they are first asked for. ``previous`` is empty on
+    the first call. ``anchors`` are those known so far. ``budget`` is the largest wanted answer in tokens.
     """
 
     __slots__ = ("_conversation", "_make_previous", "_previous", "anchors", "budget", "format", "messages")
@@ -212,6 +213,29 @@ class Turn:
         return self.records[-1]
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The turns ``turn`` to ``until`` - 1: at the first the compactor was asked, at the others it stayed quiet.
+
+    ``view`` is what is sent at the first turn; each later turn sends the same and the recorded messages since.
+    """
+
+    turn: int
+    until: int
+    records: tuple[CompactionRecord, ...]
+    view: View
+    failed: bool = False
+
+    @property
+    def turns(self) -> int:
+        """How many turns the span holds."""
+        return self.until - self.turn
+
+    def view_at(self, turn: int) -> View:
+        """Give the view that is sent at a turn of the span."""
+        return self.view if turn == self.turn else self.view.advanced(turn)
+
+
 class StepCompactor(Protocol):
     """The face that the replay drives: one method holds the rules."""
 
@@ -316,16 +340,3 @@ class SummarizerSpec:
     options: tuple[Option, ...] = ()
     remote: bool = False
     extra: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """What stands around a compactor in one replay: the spill threshold and the protected tools (bytes, names)."""
-
-    spill: int | None = None
-    protect: frozenset[str] = field(default_factory=frozenset)
-
-
-def base_of(view: View) -> Base:
-    """Give the recorded messages that a view grows out of."""
-    return view.base
