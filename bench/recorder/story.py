@@ -19,8 +19,8 @@ from .conversation import Conversation
 class Story:
     """One sample: its file, what happens in it, and the script that makes it happen.
 
-    ``start`` is the time of the first message in milliseconds since the epoch. ``damage`` changes the written bytes of a
-    sample that shows a broken file.
+    ``start`` is the time of the first message in milliseconds since the epoch. ``setup`` are commands that are run on the tree before the
+    session begins. ``damage`` changes the written bytes of a sample that shows a broken file.
     """
 
     file: str
@@ -35,7 +35,7 @@ class Story:
     system: str = ""
     call_ids: tuple[str, int] = ("call_", 16)
     billing: Billing | None = None
-    needs_git: bool = False
+    setup: tuple[str, ...] = ()
     damage: Callable[[bytes], bytes] | None = None
 
     def record(self) -> tuple[Conversation, bytes]:
@@ -44,7 +44,10 @@ class Story:
 
         place = Path(tempfile.mkdtemp(prefix="recorder-"))
         try:
-            agent = Agent(self.file, Workbench(place, self.files()), self.start, self.billing)
+            bench = Workbench(place, self.files())
+            for command in self.setup:
+                bench.use("bash", {"command": command})
+            agent = Agent(self.file, bench, self.start, self.billing)
             agent.id_prefix, agent.id_length = self.call_ids
             self.play(agent)
         finally:

@@ -206,7 +206,7 @@ def _core(agent: Agent) -> None:
     agent.turn("Invoice and export are green and export.py is untouched. What does the reconciliation say now?",
                bash("python3 tools/reconcile.py data/invoices-2024-03.csv"))
     agent.turn("A few are left. They must be the ones where two classes share a rate: the accountant's figures seem to be taken by class. "
-               "I look at one of them.", bash("python3 tools/reconcile.py data/invoices-2024-03.csv | head -1 | cut -d' ' -f1 | "
+               "I look at one of them.", bash("python3 tools/reconcile.py data/invoices-2024-03.csv | sed -n 1p | cut -d' ' -f1 | "
                                               "while read number; do grep $number data/invoices-2024-03.csv; done"))
     agent.turn("Yes, reduced and food, or two others of the same rate, in one invoice. The recorded totals follow classes, the sentence in R4 "
                "follows rates. That is a question for you, not for me to decide.")
