@@ -165,9 +165,7 @@ class _Processes(_Hands[Result]):
         self, task: Task[Result], context: Any, side_threads: bool, candidates: Sequence[Candidate], jobs: int
     ) -> None:
         self._pools = [
-            ProcessPoolExecutor(
-                1, initializer=_begin, initargs=(task, context, side_threads, HELD_BYTES // jobs)
-            )
+            ProcessPoolExecutor(1, initializer=_begin, initargs=(task, context, side_threads, HELD_BYTES // jobs))
             for _ in range(jobs)
         ]
         loads = [0] * jobs
