@@ -132,7 +132,7 @@ def _arithmetic(record: CompactionRecord) -> Iterator[str]:
             yield f"{name} is {value}, which cannot be"
     ratio = record.tokens_after / record.tokens_before if record.tokens_before else 0.0
     if not math.isclose(record.compression_ratio, ratio, rel_tol=1e-6, abs_tol=1e-9):
-        yield f"compression_ratio is {record.compression_ratio}, but {record.tokens_after} / {record.tokens_before} is {ratio}"
+        yield f"compression_ratio is {record.compression_ratio}, not {record.tokens_after} / {record.tokens_before}"
     kinds = [anchor.type for anchor in record.anchors]
     if kinds and kinds != list(AnchorType):
         yield f"the anchors are not the five kinds in their order: {', '.join(kinds)}"
@@ -143,7 +143,7 @@ def _arithmetic(record: CompactionRecord) -> Iterator[str]:
 def check_runs(seen: SeenSession, say: Say, *, shared_records: bool) -> Iterator[str]:
     """Check that each run has its start, and as many lines as its end says; gives the ids of unfinished runs."""
     for run_id, run in seen.runs.items():
-        if not run_id or run_id in seen.dropped:
+        if not run_id:
             continue
         if not run.started:
             # Two state directories may keep their records in one place; the other one knows these runs.

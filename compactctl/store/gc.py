@@ -13,7 +13,7 @@ from typing import Any
 from compactctl.context.naming import RESULTS
 from compactctl.errors import LockedError, NothingMatchedError, UsageError
 from compactctl.store.fs import Dir
-from compactctl.store.layout import IGNORE, JSONL, LOCKS, LOGS, RECORDS, TRASH, TURNS, Layout
+from compactctl.store.layout import IGNORE, JSONL, LOCKS, LOGS, RECORDS, TRASH, Layout
 from compactctl.store.lines import LogCounts
 from compactctl.store.locks import SessionLock
 from compactctl.store.reader import Store
@@ -190,7 +190,7 @@ def _foreign(layout: Layout, name: str) -> tuple[str, ...]:
 
 def _shortened(store: Store, deletion: Deletion) -> Iterator[PlannedFile]:
     drop = frozenset(deletion.drop or ())
-    for room in (TURNS, RECORDS):
+    for room in LOGS:
         sizes = [
             len(line.text or b"") + 1
             for line, row in store.rows(room, deletion.name, LogCounts())

@@ -29,7 +29,7 @@ from compactctl.store.lines import Line, LogCounts
 from compactctl.store.locks import SessionLock
 from compactctl.store.problems import Level, Problem
 from compactctl.store.reader import Store
-from compactctl.store.trash import Deletion, result_name, written_down
+from compactctl.store.trash import Deletion, result_name, session_files, written_down
 
 _CHECKS = ((TURNS, check_turns), (RECORDS, check_records), (MEMORIES, check_memories))
 
@@ -123,7 +123,8 @@ def _check_session(store: Store, name: str, note: Deletion | None, found: Verifi
         def say(level: Level, text: str, line: Line | None, path: str = path) -> None:
             found.say(level, path, text, line)
 
-        check(seen, store.rows(room, name, counts), say)
+        rows = ((line, row) for line, row in store.rows(room, name, counts) if row.get("run") not in seen.dropped)
+        check(seen, rows, say)
         found.lines += counts.lines
         found.problems.extend(Problem(Level.ERROR, path, b.reason, b.number, b.offset) for b in counts.bad)
         if counts.torn_bytes:
@@ -168,7 +169,7 @@ def _check_entry(home: Dir, name: str, found: Verified) -> None:
         found.say(Level.INFO, path, "is left over from an interrupted write")
 
 
-def check_mode(home: Dir, found: Verified) -> None:
+def _check_mode(home: Dir, found: Verified) -> None:
     """Check the mode of a directory of the store."""
     mode = stat.S_IMODE(home.fs.fstat(home.fd).st_mode)
     if mode & ~DIR_MODE:
@@ -183,7 +184,7 @@ def _check_results(store: Store, seen: SeenSession, found: Verified) -> None:
                 _say_of(reference, store, seen, found, f"names {reference.file_path!r}, which is not there")
             return
         with home:
-            check_mode(home, found)
+            _check_mode(home, found)
             names = home.names()
             facts = {name: _facts(home, name, found) for name in names if name.endswith(SUFFIX)}
             named = {file for ref in seen.references if (file := _check_reference(ref, facts, store, seen, found))}
@@ -261,7 +262,7 @@ def _check_rooms(store: Store, found: Verified) -> None:
         try:
             with store.layout.room(room) as home:
                 if home is not None:
-                    check_mode(home, found)
+                    _check_mode(home, found)
                     _check_room(room, home, found)
         except StoreError as exc:
             found.say(Level.ERROR, store.layout.room_path(room), str(exc))
