@@ -203,6 +203,7 @@ class TieredCompactor(ListFace):
         span = head // 2 if act.tier is Tier.SOFT else head
         self._extract(act, view.messages(1, 1 + span))
         smaller = self._offloaded(act, view, 1, 1 + span)
+        act.tokens_after_offload = smaller.tokens
         reply = self._summary(act, smaller, 1, 1 + span)
         if reply is None:
             act.after = self.fallback.shrink(view)
@@ -382,6 +383,7 @@ class _Act:
         self.notes: list[str] = []
         self.summary_input_tokens: int | None = None
         self.summary_output_tokens: int | None = None
+        self.tokens_after_offload: int | None = None
 
     def note(self, word: str) -> None:
         """Note a word once."""
@@ -413,6 +415,7 @@ class _Act:
             meter=before.base.meter.name,
             summary_input_tokens=self.summary_input_tokens,
             summary_output_tokens=self.summary_output_tokens,
+            tokens_after_offload=self.tokens_after_offload,
             dropped=max(gone, 0),
             notes=tuple(self.notes),
             session_id=session_id,
