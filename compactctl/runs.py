@@ -13,7 +13,7 @@ from typing import Any
 
 from compactctl.context.offload import NullOffloader
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Meter, MeterContext, View
+from compactctl.context.view import Base, Meter, MeterContext
 from compactctl.meters import best_meter
 from compactctl.model import (
     CompactionRecord,
@@ -306,13 +306,3 @@ def run(
         if measures:
             kept.append(span)
     return Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup), tuple(kept))
-
-
-def view_composition(view: View) -> dict[str, int]:
-    """Give the weight of a view by role, tool results by tool: ``{"user": 120, "tool:bash": 4000}``."""
-    parts: dict[str, int] = {}
-    for item in view.items():
-        message = item.message
-        key = f"tool:{message.name}" if message.tool_call_id and message.name else message.role
-        parts[key] = parts.get(key, 0) + item.weight
-    return dict(sorted(parts.items()))

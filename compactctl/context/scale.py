@@ -64,7 +64,7 @@ class Scale:
         return self.meter.weigh(message)
 
     def _own_total(self, view: View) -> int:
-        own = view._own
+        own = view.own_buffer
         if own is not self._own or view.own_length < self._own_length:
             self._own, self._own_length, self._own_weight = own, 0, 0
         self._own_weight += sum(map(self.item_weight, own[self._own_length : view.own_length]))

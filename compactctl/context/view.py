@@ -246,6 +246,11 @@ class View(Sequence[Message]):
         return self._own[: self._own_length]
 
     @property
+    def own_buffer(self) -> list[Item]:
+        """The list behind ``own``, to be read only: it may go on behind this view's items, and only ever grows."""
+        return self._own
+
+    @property
     def own_length(self) -> int:
         """How many items stand before the recorded range."""
         return self._own_length
