@@ -53,3 +53,15 @@ def crossings(messages: Sequence[Message]) -> list[int]:
                     steps[waiting + 1] += 1
                     steps[at + 1] -= 1
     return list(accumulate(steps))[: len(messages) + 1]
+
+
+def balanced_cut_after(view: View, cut: int) -> int | None:
+    """Give the earliest position from ``cut`` on, before the end, that no tool call crosses; None where there is none.
+
+    A cut there keeps at least the last message.
+    """
+    stop = len(view)
+    if view.is_closed:
+        return next((at for at in range(cut, stop) if view.message(at).role != TOOL), None)
+    crossed = crossings(view.messages())
+    return next((at for at in range(cut, stop) if not crossed[at]), None)
