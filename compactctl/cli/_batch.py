@@ -165,9 +165,7 @@ class _Processes(_Hands[Result]):
         self, task: Task[Result], context: Any, side_threads: bool, candidates: Sequence[Candidate], jobs: int
     ) -> None:
         self._pools = [
-            ProcessPoolExecutor(
-                1, initializer=_begin, initargs=(task, context, side_threads, HELD_BYTES // jobs)
-            )
+            ProcessPoolExecutor(1, initializer=_begin, initargs=(task, context, side_threads, HELD_BYTES // jobs))
             for _ in range(jobs)
         ]
         loads = [0] * jobs
@@ -202,7 +200,7 @@ _worker: Worker[Any]
 def _begin(task: Task[Any], context: Any, side_threads: bool, held_bytes: int) -> None:
     import signal
 
-    global _worker  # noqa: PLW0603 - a process of the pool has no other place to keep what it loaded
+    global _worker
     # Ctrl-C goes to the whole group; the parent is the one that ends the work.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _worker = Worker(task, context, side_threads, held_bytes)

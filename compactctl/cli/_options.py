@@ -19,17 +19,17 @@ Paths = Annotated[
     typer.Argument(help="Transcripts: files, directories, globs, - for stdin, @list.txt; .gz and .zst are read."),
 ]
 Compactor = Annotated[
-    str | None, typer.Option("--compactor", "-c", help="Compactor (see `compactctl list compactors`), or path.py:Class.")
+    str | None,
+    typer.Option("--compactor", "-c", help="Compactor (see `compactctl list compactors`), or path.py:Class."),
 ]
 Window = Annotated[
-    str | None, typer.Option("--window", "-w", help="Context window in tokens, e.g. 200000 or 200k. [default: recorded]")
+    str | None,
+    typer.Option("--window", "-w", help="Context window in tokens, e.g. 200000 or 200k. [default: recorded]"),
 ]
 History = Annotated[
     str | None, typer.Option(help="view or write-back: does a compaction's view become the history? [default: own]")
 ]
-Recorded = Annotated[
-    str | None, typer.Option(help="ignore or follow the session's own compactions. [default: ignore]")
-]
+Recorded = Annotated[str | None, typer.Option(help="ignore or follow the session's own compactions. [default: ignore]")]
 Meter = Annotated[str | None, typer.Option(help="Meter that tiers follow. [default: the compactor's own]")]
 SummarizerName = Annotated[
     str | None, typer.Option("--summarizer", help="Who writes summaries (see `list summarizers`). [default: stub]")
@@ -44,9 +44,7 @@ Reserve = Annotated[str | None, typer.Option(help="Real tokens kept free for the
 Spill = Annotated[str | None, typer.Option(help="Move results above this many bytes to files when they are written.")]
 Protect = Annotated[list[str] | None, typer.Option(help="A tool whose results no compactor may shorten; repeatable.")]
 Jobs = Annotated[str | None, typer.Option("--jobs", "-j", help="Sessions replayed at a time. [default: 1]")]
-StateDir = Annotated[
-    str | None, typer.Option(help="Where results, records and turns are kept. [default: .compactctl]")
-]
+StateDir = Annotated[str | None, typer.Option(help="Where results, records and turns are kept. [default: .compactctl]")]
 RecordsDir = Annotated[str | None, typer.Option(help="Where the records alone are kept, as harness9 does.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write nothing; the figures are the same.")]
 NoFallback = Annotated[bool, typer.Option("--no-fallback", help="A failed summary is exit status 7.")]

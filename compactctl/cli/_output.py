@@ -24,12 +24,12 @@ class Target:
     path: Path | None
 
 
-def targets(format: str | None, outputs: Sequence[str] | None, default: str = "table") -> list[Target]:
+def targets(format: str | None, outputs: Sequence[str] | None) -> list[Target]:
     """Resolve ``--format`` and ``--output`` before the work begins, so that a wrong one fails at once.
 
     Raises UsageError for an unknown format, suffix or directory.
     """
-    found = [Target(plugin(ROOM, ReportSpec, format or default, "format"), None)]
+    found = [Target(plugin(ROOM, ReportSpec, format or "table", "format"), None)]
     for output in outputs or ():
         if output == "-":
             continue

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import compactctl
@@ -12,9 +13,10 @@ from compactctl.context.composition import Composition
 from compactctl.context.view import MeterContext
 from compactctl.errors import StoreError
 from compactctl.model import Session, Tier
-from compactctl.ports import Clock, CompactorSpec, HistoryMode, Offloader, Span, Summarizer
+from compactctl.ports import Clock, CompactorSpec, HistoryMode, Offloader, Span, Summarizer, SummarizerSpec
 from compactctl.registry import plugin
 from compactctl.reports._document import session_document, short_path
+from compactctl.reports._words import size
 from compactctl.runs import Outcome, Setup, Window, Workbench, run, settings_hash
 from compactctl.settings import Resolved, compactor_options
 from compactctl.transcripts import inspect_facts
@@ -31,7 +33,6 @@ class Replayed:
     document: dict[str, Any]
     statuses: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
-    state_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,6 @@ class Work:
     dry_run: bool = False
     skip: bool = False
     wait: float | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Setup:
@@ -64,6 +64,18 @@ def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Se
         protect=frozenset(settings["protect"]),
         spill=settings["spill"],
     )
+
+
+def make_summarizer(work: Work) -> Summarizer:
+    """Build the summarizer of a command; one object serves all replays of a session."""
+    return plugin("compactctl.summarizers", SummarizerSpec, work.settings["summarizer"], "summarizer").make({}, None)
+
+
+def state_line(settings: Resolved) -> str:
+    """Say where the state directory is and how large it has become."""
+    root = Path(settings["state_dir"])
+    total = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+    return f"results, records and turns: {root} ({size(total)})"
 
 
 def window_of(settings: Resolved, session: Session) -> Window:
@@ -169,8 +181,3 @@ def _turn_line(bench: Workbench, setup: Setup) -> Callable[[Span], Iterator[dict
             yield row
 
     return lines
-
-
-def renamed(session: Session, id: str) -> Session:
-    """Give the session under another id."""
-    return session if session.id == id else replace(session, id=id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compactctl.compactors._ask import Answer
 from compactctl.context.view import Kind, Meter, View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import CompactionRecord, Message, Tier, Trigger
@@ -51,8 +52,14 @@ def record_of(
     summarized: int = 0,
     error: str = "",
     notes: tuple[str, ...] = (),
+    answer: Answer | None = None,
+    summary_text: str = "",
 ) -> CompactionRecord:
-    """Give the record of a change of view, its counts and tokens filled in."""
+    """Give the record of a change of view, its counts and tokens filled in.
+
+    ``answer`` is what a summarizer said, also where it was refused. ``dropped`` are the messages that are gone and were
+    not summarised.
+    """
     tokens_before = before.tokens
     tokens_after = tokens_before if after is before else after.tokens
     return CompactionRecord(
@@ -70,6 +77,10 @@ def record_of(
         compactor=compactor,
         trigger=trigger,
         meter=before.base.meter.name,
+        summary_text=summary_text,
+        summary_input_tokens=answer.input_tokens if answer else None,
+        summary_output_tokens=answer.output_tokens if answer else None,
+        dropped=max(len(before) - len(after) - max(summarized - 1, 0), 0),
     )
 
 

@@ -1,16 +1,18 @@
 """The engine of the tiered compactors: Warn, Soft, Full and Emergency (seed section 2, harness9.md 1.3-1.7).
 
-``progressive`` and ``harness9`` differ in a few choices only, which are the fields of ``TierPolicy``.
+``progressive``, ``harness9`` and ``progressive-safe`` differ in a few choices only, the fields of ``TierPolicy``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Protocol
 
+from compactctl.compactors._ask import Answer, ask
+from compactctl.compactors._fallback import BudgetFallback, Fallback, ListFallback
 from compactctl.compactors._list_face import ListFace
+from compactctl.compactors._offloading import Offloading
+from compactctl.compactors._tier_policy import TierPolicy
 from compactctl.context.anchors import (
     compaction_text,
     is_missing,
@@ -18,12 +20,13 @@ from compactctl.context.anchors import (
     parse_anchors_and_summary,
     previous_text,
 )
-from compactctl.context.budget import DEFAULT_MIN_TAIL, last_message_only, task_and_newest, truncated
-from compactctl.context.offload import DEFAULT_THRESHOLD, OffloaderBase
-from compactctl.context.view import Item, Kind, Meter, MeterContext, View
-from compactctl.errors import OffloadError, StoreError, SummarizerError
+from compactctl.context.budget import DEFAULT_MIN_TAIL
+from compactctl.context.cuts import balanced_cut
+from compactctl.context.view import Kind, Meter, MeterContext, View
+from compactctl.context.weights import weight_where
+from compactctl.errors import StoreError, SummarizerError
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Tier, Trigger, byte_length
+from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Tier, Trigger
 from compactctl.ports import (
     Clock,
     Compactor,
@@ -35,77 +38,10 @@ from compactctl.ports import (
     RecordStore,
     Step,
     Summarizer,
-    SummaryReply,
-    SummaryRequest,
     TodoInjector,
 )
 
 EMERGENCY_ERROR = "emergency fallback: forced truncation"
-
-
-@dataclass(frozen=True, slots=True)
-class TierPolicy:
-    """The numbers and choices of a tiered compactor. Thresholds are shares of the window, ``offload`` is in bytes."""
-
-    warn: float = 0.60
-    soft: float = 0.70
-    full: float = 0.80
-    emergency: float = 0.95
-    offload: int = DEFAULT_THRESHOLD
-    min_tail: int = DEFAULT_MIN_TAIL
-    # Whether an Emergency's view may become the history, and whether it keeps the first task message.
-    write_back_emergency: bool = False
-    emergency_keeps_task: bool = False
-    # Whether the user's /compact goes straight to Emergency (the seed) or only looks at the tier (harness9 today).
-    manual_is_forced: bool = True
-
-
-class Fallback(Protocol):
-    """What takes over when there is no summary: ``shrink`` gently, ``force`` to the minimum."""
-
-    def shrink(self, view: View) -> View:
-        """Bring the view under its budget where that is possible."""
-
-    def force(self, view: View) -> View:
-        """Cut the view down whatever its size."""
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetFallback:
-    """The seed's TokenBudgetCompactor: 80 % of the window, the tail kept, the middle dropped."""
-
-    max_tokens: int
-    min_tail: int = DEFAULT_MIN_TAIL
-    keeps_task: bool = False
-
-    def shrink(self, view: View) -> View:
-        """Drop the middle until the view fits."""
-        return truncated(view, self.max_tokens, self.min_tail)
-
-    def force(self, view: View) -> View:
-        """Keep the system message and the last one, or the task and the newest that fit."""
-        return task_and_newest(view, self.max_tokens) if self.keeps_task else last_message_only(view)
-
-
-@dataclass(frozen=True, slots=True)
-class ListFallback:
-    """A user's fallback that works on lists of messages."""
-
-    inner: Compactor | ForceCompactor
-
-    def shrink(self, view: View) -> View:
-        """Hand it the messages; an object that can only force is forced."""
-        run = self.inner.compact if isinstance(self.inner, Compactor) else self.inner.compact_force
-        return self._apply(view, run)
-
-    def force(self, view: View) -> View:
-        """Force it where it can be forced, otherwise compact (seed section 6.2)."""
-        run = self.inner.compact_force if isinstance(self.inner, ForceCompactor) else self.inner.compact
-        return self._apply(view, run)
-
-    @staticmethod
-    def _apply(view: View, run: Callable[[Sequence[Message]], list[Message]]) -> View:
-        return view.rebuilt(run(list(view)))
 
 
 class TieredCompactor(ListFace):
@@ -129,12 +65,13 @@ class TieredCompactor(ListFace):
         fallback: Fallback | Compactor | ForceCompactor | None = None,
         clock: Clock | None = None,
         summary_tokens: int = 2000,
+        protect: Collection[str] = (),
     ) -> None:
         self.summarizer = summarizer
         self.context_window = context_window
         self.policy = policy
         self.meter: Meter = meter or Bytes4()
-        self.offloader = offloader
+        self.offloading = Offloading(offloader, policy.offload, policy.preview_bytes, frozenset(protect))
         self.session_id = session_id
         self.memory_extractor = memory_extractor
         self.todo_injector = todo_injector
@@ -145,6 +82,7 @@ class TieredCompactor(ListFace):
         self.records_not_stored = 0
         self.last_anchors: tuple[Anchor, ...] | None = None
         self.last_summary = ""
+        self._files: dict[str, OffloadEntry] = {}
         self._weights: dict[float, int] = {}
 
     def step(self, view: View, trigger: Trigger) -> Step:
@@ -155,10 +93,7 @@ class TieredCompactor(ListFace):
         else:
             tier = self.tier_of(view)
         act = _Act(view, tier, trigger)
-        if tier is Tier.EMERGENCY:
-            self._emergency(act)
-        elif tier is not Tier.NONE:
-            self._offload_and_summarise(act)
+        self._act(act)
         record = act.record(self.name, self.session_id)
         if self.clock is not None and started is not None:
             record = act.record(self.name, self.session_id, self.clock.now() - started)
@@ -181,92 +116,151 @@ class TieredCompactor(ListFace):
 
     # -- the tiers -----------------------------------------------------------------------------------------------
 
+    def _act(self, act: _Act) -> None:
+        """Do what the tier of an act asks for."""
+        if act.tier is Tier.NONE:
+            return
+        if self.policy.remeasure_after_offload and act.tier >= Tier.SOFT and not act.is_forced:
+            self._offload_first(act)
+        if act.tier is Tier.EMERGENCY:
+            self._emergency(act)
+        elif self._head_of(act) > 0:
+            if act.tier is Tier.WARN:
+                act.smaller = self._offload(act, self._head_of(act))
+                act.after = act.smaller.repaired()
+                act.preserved_tail = self.min_tail
+            else:
+                self._summarise(act)
+
+    def _offload_first(self, act: _Act) -> None:
+        """Offload the head and look at the tier again: what is solved by that needs no summary and no truncation."""
+        head = len(act.before) - 1 - self.min_tail
+        if head <= 0 or not act.before.has_system:
+            return
+        act.smaller = self._offload(act, head)
+        lower = max(self.tier_of(act.smaller), Tier.WARN)
+        if lower < act.tier:
+            act.note("offload_sufficed" if lower is Tier.WARN else "offload_lowered_tier")
+            act.tier = lower
+
     def _emergency(self, act: _Act) -> None:
-        act.after = self.fallback.force(act.before)
+        view = act.smaller
+        if self.policy.emergency_keeps_anchors and self.last_anchors and view.has_system:
+            view = self._with_anchors(view, self.last_anchors)
+            act.made = 0 if view is act.smaller else 1
+        act.after = self.fallback.force(view)
         act.error = EMERGENCY_ERROR
         act.preserved_tail = len(act.after) - 1
 
-    def _offload_and_summarise(self, act: _Act) -> None:
+    def _with_anchors(self, view: View, anchors: tuple[Anchor, ...]) -> View:
+        """Put the anchors known so far behind the system message, unless a compaction message still holds them."""
+        if any(item.kind is Kind.SUMMARY for item in view.items(1, view.own_length)):
+            return view
+        text = compaction_text(anchors, self.last_summary, self._references([]))
+        return view.replaced(1, 1, [view.made(Message(USER, text), Kind.SUMMARY)])
+
+    def _head_of(self, act: _Act) -> int:
+        """Give how many messages stand between the system message and the tail; 0, noted, where nothing may be done."""
+        if not act.before.has_system:
+            act.note("no_system_message")
+            return 0
+        head = len(act.before) - 1 - self.min_tail
+        if head <= 0:
+            act.note("head_empty")
+        return max(head, 0)
+
+    def _summarise(self, act: _Act) -> None:
         view = act.before
-        rest = len(view) - 1
-        if not view.has_system:
-            act.notes.append("no_system_message")
-            return
-        if rest <= self.min_tail:
-            act.notes.append("head_empty")
-            return
-        head = rest - self.min_tail
-        if act.tier is Tier.WARN:
-            act.after = self._offloaded(act, view, 1, 1 + head).repaired()
-            act.preserved_tail = self.min_tail
-            return
-        span = head // 2 if act.tier is Tier.SOFT else head
-        self._extract(act, view.messages(1, 1 + span))
-        smaller = self._offloaded(act, view, 1, 1 + span)
-        act.tokens_after_offload = smaller.tokens
-        reply = self._summary(act, smaller, 1, 1 + span)
-        if reply is None:
-            act.after = self.fallback.shrink(view)
-            act.error = f"LLM summary failed in Tier{act.tier.label}"
+        span = self._span(act, self._head_of(act))
+        if span is None:
+            act.after = act.smaller.repaired()
             act.preserved_tail = len(act.after) - 1
-            act.offloaded = []
             return
-        anchors, prose = parse_anchors_and_summary(reply.text)
+        self._extract(act, view.messages(1, 1 + span))
+        if not self.policy.remeasure_after_offload:
+            act.smaller = self._offload(act, span)
+        act.tokens_after_offload = act.smaller.tokens
+        answer = self._summary(act, span)
+        if answer is None:
+            act.error = f"LLM summary failed in Tier{act.tier.label}"
+            self._fall_back(act)
+            return
+        act.charge(answer)
+        anchors, prose = parse_anchors_and_summary(answer.text)
         if all(is_missing(anchor) for anchor in anchors):
-            act.notes.append("anchors_missing" if reply.text.strip() else "summary_empty")
-        self.last_anchors = act.anchors = merge_anchors(self.last_anchors, anchors)
-        self.last_summary = act.summary_text = prose
+            act.note("anchors_missing" if answer.text.strip() else "summary_empty")
+        merged = merge_anchors(self.last_anchors, anchors)
         tasks = self.todo_injector.active_tasks() if self.todo_injector else ""
-        text = compaction_text(act.anchors, prose, act.offloaded, tasks)
+        text = compaction_text(merged, prose, self._references(act.offloaded), tasks)
         item = view.made(Message(USER, text), Kind.SUMMARY)
-        act.after = smaller.replaced(1, 1 + span, [item]).repaired()
+        after = act.smaller.replaced(1, 1 + span, [item]).repaired()
+        if after.weight >= view.weight:
+            act.note("not_smaller")
+        if self.policy.refuse_poor_replies and (not answer.text.strip() or after.weight >= act.smaller.weight):
+            act.error = f"summary refused in Tier{act.tier.label}: it is empty or makes nothing smaller"
+            self._fall_back(act)
+            return
+        self.last_anchors = act.anchors = merged
+        self.last_summary = act.summary_text = prose
+        act.after = after
         act.summarized = span
-        act.preserved_tail = rest - span
-        if act.after.weight >= view.weight:
-            act.notes.append("not_smaller")
+        act.made = 1
+        act.preserved_tail = len(view) - 1 - span
+
+    def _fall_back(self, act: _Act) -> None:
+        """Let the fallback work: on the view as it was (the seed), or on the offloaded one where that was a rung."""
+        if self.policy.remeasure_after_offload:
+            act.after = self.fallback.shrink(act.smaller)
+        else:
+            act.after = self.fallback.shrink(act.before)
+            act.offloaded = []
+        act.preserved_tail = len(act.after) - 1
+
+    def _span(self, act: _Act, head: int) -> int | None:
+        """Give how many messages are summarised; None, noted, where no cut would leave the tool calls whole."""
+        view = act.smaller
+        span = head // 2 if act.tier is Tier.SOFT else head
+        if self.policy.target > 0:
+            span = self._span_down_to(self.policy.target, view, span, head)
+        if not self.policy.balanced_cuts:
+            return span
+        balanced = balanced_cut(view, 1, 1 + span) - 1
+        if balanced <= 0:
+            act.note("no_balanced_cut")
+            return None
+        return balanced
+
+    def _span_down_to(self, target: float, view: View, least: int, most: int) -> int:
+        """Give the shortest span without which, and with a summary in its place, the view is at its target."""
+        context = MeterContext(view.turn, False)
+        room = self.context_window * target - self.summary_tokens
+        low, high = least, most
+        while low < high:
+            middle = (low + high) // 2
+            if self.meter.tokens(view.weight - view.weight_between(1, 1 + middle), context) <= room:
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
     @property
     def min_tail(self) -> int:
         """How many of the newest messages are always kept; 0 or less means 6, as the reference has it."""
         return self.policy.min_tail if self.policy.min_tail > 0 else DEFAULT_MIN_TAIL
 
-    def _offloaded(self, act: _Act, view: View, start: int, stop: int) -> View:
-        """Put placeholders in place of the large results of a range."""
-        if self.offloader is None:
-            return view
-        changes: list[tuple[int, Item]] = []
-        for position in view.large_results(self.policy.offload, start, stop):
-            item = view.item(position)
-            try:
-                done = self._placeholder(view, item)
-            except OffloadError:
-                act.note("offload_failed")
-                continue
-            if done is not None:
-                act.offloaded.append(done[0])
-                changes.append((position, done[1]))
-        return view.swapped(changes)
+    def _offload(self, act: _Act, span: int) -> View:
+        """Put placeholders in place of the large results of a span."""
+        view, entries, failed = self.offloading.apply(act.before, 1, 1 + span)
+        act.offloaded = entries
+        if failed:
+            act.note("offload_failed")
+        if self.policy.file_index:
+            self._files.update((entry.file_path, entry) for entry in entries)
+        return view
 
-    def _placeholder(self, view: View, item: Item) -> tuple[OffloadEntry, Item] | None:
-        offloader = self.offloader
-        assert offloader is not None
-        shared = isinstance(offloader, OffloaderBase) and item.index >= 0 and item.kind is Kind.RECORDED
-        key = (item.index, offloader.shape) if isinstance(offloader, OffloaderBase) and shared else None
-        if key is not None and isinstance(offloader, OffloaderBase):
-            known = view.base.placeholders.get(key)
-            if isinstance(known, _Placeholder) and byte_length(item.message.content) > offloader.threshold:
-                offloader.keep(known.entry, item.message.content, known.item.message.content)
-                return known.entry, known.item
-        done = offloader.offload(item.message, item.message.content)
-        if done is None:
-            return None
-        entry, text = done
-        m = item.message
-        message = Message(m.role, text, m.tool_calls, m.tool_call_id, m.name, m.is_error, m.timestamp)
-        made = view.made(message, Kind.OFFLOADED, item.index)
-        if key is not None:
-            view.base.placeholders[key] = _Placeholder(entry, made)
-        return entry, made
+    def _references(self, offloaded: Sequence[OffloadEntry]) -> Sequence[OffloadEntry]:
+        """Give the files that a compaction message lists: those of this act, or all of them."""
+        return list(self._files.values()) if self.policy.file_index else offloaded
 
     def _extract(self, act: _Act, messages: Sequence[Message]) -> None:
         if self.memory_extractor is None:
@@ -277,35 +271,35 @@ class TieredCompactor(ListFace):
             # Whatever a user's extractor raises, the seed goes on without it (section 6.1); the record says so.
             act.note("extractor_failed")
 
-    def _summary(self, act: _Act, view: View, start: int, stop: int) -> SummaryReply | None:
-        if self.summarizer is None:
-            return None
+    def _summary(self, act: _Act, span: int) -> Answer | None:
         anchors = self.last_anchors or ()
-        request = SummaryRequest(
-            view.messages(start, stop),
-            previous=partial(previous_text, anchors, self.last_summary) if self.last_summary else None,
-            anchors=anchors,
-            budget=self.summary_tokens,
-        )
+        view = act.smaller
         try:
-            reply = self.summarizer.summarize(request)
+            return ask(
+                self.summarizer,
+                view.messages(1, 1 + span),
+                self.meter,
+                weight=view.weight_between(1, 1 + span),
+                turn=view.turn,
+                budget=self.summary_tokens,
+                previous=partial(previous_text, anchors, self.last_summary) if self.last_summary else None,
+                anchors=anchors,
+            )
         except SummarizerError as error:
             act.cause = str(error)
             return None
-        meter, context = self.meter, MeterContext(view.turn, False)
-        if reply.usage is not None:
-            act.summary_input_tokens, act.summary_output_tokens = reply.usage.prompt, reply.usage.output
-        else:
-            act.summary_input_tokens = meter.tokens(view.weight_between(start, stop), context)
-            act.summary_output_tokens = meter.tokens(meter.weigh(Message(USER, reply.text)), context)
-        return reply
 
     # -- around it -----------------------------------------------------------------------------------------------
 
     def _fallback(self, given: Fallback | Compactor | ForceCompactor | None) -> Fallback:
         if given is None:
-            budget = self.context_window * 80 // 100
-            return BudgetFallback(budget, keeps_task=self.policy.emergency_keeps_task)
+            policy = self.policy
+            return BudgetFallback(
+                int(self.context_window * policy.target) if policy.target > 0 else self.context_window * 80 // 100,
+                keeps_task=policy.emergency_keeps_task,
+                keeps_summaries=policy.emergency_keeps_anchors,
+                balanced=policy.balanced_cuts,
+            )
         return ListFallback(given) if isinstance(given, Compactor | ForceCompactor) else given
 
     def _store(self, record: CompactionRecord) -> None:
@@ -332,50 +326,34 @@ class TieredCompactor(ListFace):
         if act.tier is not Tier.WARN or self.tier_of(view) is not Tier.WARN or act.notes or not view.has_system:
             return None
         head_end = len(view) - self.min_tail
-        if head_end < view.own_length or view.large_results(self.policy.offload, 1, head_end):
+        if head_end < view.own_length or not self.offloading.is_settled(view, 1, head_end):
             return None
         # The next result that the offload rule could pick up is asleep until enough messages stand behind it.
         coming = view.base.next_large(self.policy.offload, view.lo + head_end - view.own_length)
         messages = None if coming is None else coming - view.lo + view.own_length + self.min_tail + 1
-        return Quiet(weight=self._weight_at(self.policy.soft), messages=messages)
+        return Quiet(weight=self._weight_at(self.policy.soft), messages=messages, tier=Tier.WARN)
 
     def _weight_at(self, threshold: float) -> int:
         """Give the smallest weight whose tokens reach a share of the window."""
         if threshold not in self._weights:
-            context = MeterContext(0, False)
-            low, high = 0, 1
-            while self.meter.tokens(high, context) / self.context_window < threshold:
-                high *= 2
-            while low < high:
-                middle = (low + high) // 2
-                if self.meter.tokens(middle, context) / self.context_window >= threshold:
-                    high = middle
-                else:
-                    low = middle + 1
-            self._weights[threshold] = low
+            self._weights[threshold] = weight_where(
+                self.meter, lambda tokens: tokens / self.context_window >= threshold
+            )
         return self._weights[threshold]
-
-
-class _Placeholder:
-    """An offloaded result as all replays of a session share it."""
-
-    __slots__ = ("entry", "item")
-
-    def __init__(self, entry: OffloadEntry, item: Item) -> None:
-        self.entry = entry
-        self.item = item
 
 
 class _Act:
     """What one step has done so far."""
 
     def __init__(self, view: View, tier: Tier, trigger: Trigger) -> None:
-        self.before = self.after = view
+        # What there was, what is left when only offloading is done, and what is left in the end.
+        self.before = self.smaller = self.after = view
         self.tier = tier
         self.trigger = trigger
         self.anchors: tuple[Anchor, ...] = ()
         self.offloaded: list[OffloadEntry] = []
         self.summarized = 0
+        self.made = 0
         self.preserved_tail = 0
         self.summary_text = ""
         self.error = ""
@@ -384,6 +362,15 @@ class _Act:
         self.summary_input_tokens: int | None = None
         self.summary_output_tokens: int | None = None
         self.tokens_after_offload: int | None = None
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether the user asked for it."""
+        return self.trigger is Trigger.MANUAL
+
+    def charge(self, answer: Answer) -> None:
+        """Note what a summary cost."""
+        self.summary_input_tokens, self.summary_output_tokens = answer.input_tokens, answer.output_tokens
 
     def note(self, word: str) -> None:
         """Note a word once."""
@@ -395,7 +382,7 @@ class _Act:
         before, after = self.before, self.after
         tokens_before = before.tokens
         tokens_after = tokens_before if after is before else after.tokens
-        gone = len(before) - len(after) - self.summarized + (1 if self.summary_input_tokens is not None else 0)
+        gone = len(before) - len(after) - self.summarized + self.made
         return CompactionRecord(
             self.tier,
             tokens_before,

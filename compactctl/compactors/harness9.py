@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compactctl.compactors._tier_options import thresholds_in_order, tier_options
-from compactctl.compactors._tiers import TieredCompactor, TierPolicy
+from compactctl.compactors._tier_policy import policy_of, thresholds_in_order, tier_options
+from compactctl.compactors._tiers import TieredCompactor
 from compactctl.model import Session
 from compactctl.ports import CompactorSpec, HistoryMode, Ports
 
@@ -23,17 +23,7 @@ class Harness9Compactor(TieredCompactor):
 
 
 def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> Harness9Compactor:
-    policy = TierPolicy(
-        options["warn_threshold"],
-        options["soft_threshold"],
-        options["full_threshold"],
-        options["emergency_threshold"],
-        options["offload_threshold"],
-        options["min_tail_messages"],
-        write_back_emergency=True,
-        emergency_keeps_task=True,
-        manual_is_forced=False,
-    )
+    policy = policy_of(options, write_back_emergency=True, emergency_keeps_task=True, manual_is_forced=False)
     return Harness9Compactor(
         ports.summarizer,
         ports.context_window,
@@ -45,6 +35,7 @@ def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> 
         meter=ports.meter,
         clock=ports.clock,
         summary_tokens=ports.summary_tokens,
+        protect=ports.protect,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from compactctl.compactors._tier_options import thresholds_in_order, tier_options
-from compactctl.compactors._tiers import Fallback, TieredCompactor, TierPolicy
+from compactctl.compactors._fallback import Fallback
+from compactctl.compactors._tier_policy import TierPolicy, safer_options, thresholds_in_order, tier_options
+from compactctl.compactors._tiers import TieredCompactor
 from compactctl.context.offload import DEFAULT_THRESHOLD
 from compactctl.context.view import Meter
 from compactctl.model import Session
@@ -29,7 +30,8 @@ class ProgressiveCompactor(TieredCompactor):
     """Compacts harder the fuller the window is (seed section 2); all its failures are open (section 6).
 
     ``context_window`` is in tokens, thresholds are shares of it and inclusive, ``offload_threshold`` is in bytes. A
-    window of 0 never compacts; ``min_tail_messages`` of 0 means 6.
+    window of 0 never compacts; ``min_tail_messages`` of 0 means 6. From ``balanced_cuts`` on the options are not the
+    seed's: each is off by default, ``safer_options`` says what it does.
     """
 
     name = "progressive"
@@ -54,9 +56,31 @@ class ProgressiveCompactor(TieredCompactor):
         meter: Meter | None = None,
         clock: Clock | None = None,
         summary_tokens: int = 2000,
+        protect: Collection[str] = (),
+        balanced_cuts: bool = False,
+        remeasure_after_offload: bool = False,
+        preview_bytes: int = 0,
+        target: float = 0.0,
+        emergency_keeps_task: bool = False,
+        emergency_keeps_anchors: bool = False,
+        file_index: bool = False,
+        refuse_poor_replies: bool = False,
     ) -> None:
         policy = TierPolicy(
-            warn_threshold, soft_threshold, full_threshold, emergency_threshold, offload_threshold, min_tail_messages
+            warn_threshold,
+            soft_threshold,
+            full_threshold,
+            emergency_threshold,
+            offload_threshold,
+            min_tail_messages,
+            emergency_keeps_task=emergency_keeps_task,
+            emergency_keeps_anchors=emergency_keeps_anchors,
+            balanced_cuts=balanced_cuts,
+            remeasure_after_offload=remeasure_after_offload,
+            preview_bytes=preview_bytes,
+            target=target,
+            file_index=file_index,
+            refuse_poor_replies=refuse_poor_replies,
         )
         super().__init__(
             summarizer,
@@ -71,6 +95,7 @@ class ProgressiveCompactor(TieredCompactor):
             fallback=fallback,
             clock=clock,
             summary_tokens=summary_tokens,
+            protect=protect,
         )
 
 
@@ -85,6 +110,7 @@ def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> 
         meter=ports.meter,
         clock=ports.clock,
         summary_tokens=ports.summary_tokens,
+        protect=ports.protect,
         **options,
     )
 
@@ -93,7 +119,7 @@ COMPACTOR = CompactorSpec(
     "progressive",
     "the seed document's four tiers: offload, summarise half, summarise all, truncate",
     _make,
-    tier_options(),
+    tier_options() + safer_options(),
     thresholds_in_order,
     models="harness9's ProgressiveCompactor as its document describes it",
     history=HistoryMode.VIEW,

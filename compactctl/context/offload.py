@@ -80,10 +80,11 @@ class OffloaderBase:
         """Whether a result is to be offloaded: it has an id, is long enough and was not spilled when it was written."""
         return bool(message.tool_call_id and byte_length(text) > self.threshold and not text.startswith(SPILL_MARKER))
 
-    def offload(self, message: Message, text: str) -> tuple[OffloadEntry, str] | None:
+    def offload(self, message: Message, text: str, preview_bytes: int | None = None) -> tuple[OffloadEntry, str] | None:
         """Store a result and give its entry and placeholder; None where it is not to be offloaded.
 
-        Raises OffloadError where the file could not be written.
+        ``preview_bytes`` bounds the preview of this one; with it, a result whose placeholder would not be smaller is
+        not offloaded. Raises OffloadError where the file could not be written.
         """
         if not self.wants(message, text):
             return None
@@ -93,7 +94,10 @@ class OffloaderBase:
         entry = OffloadEntry(
             message.tool_call_id, message.name, path, byte_length(text), line_count(text), text=None if known else text
         )
-        placeholder = placeholder_text(entry, text, self.preview_lines, self.preview_bytes)
+        cap = self.preview_bytes if preview_bytes is None else preview_bytes
+        placeholder = placeholder_text(entry, text, self.preview_lines, cap)
+        if preview_bytes is not None and byte_length(placeholder) >= entry.bytes:
+            return None
         if known is None:
             self.keep(entry, text, placeholder)
         else:

@@ -85,7 +85,9 @@ class Base:
         self.calls: list[int] = [i for i, message in enumerate(self.messages) if message.role == ASSISTANT]
         self._items: list[Item] | None = None
         self._pairs: PairIndex | None = None
+        self._tool_names: list[str] | None = None
         self._large: dict[int, list[int]] = {}
+        self._large_own: dict[int, tuple[Sequence[Item], int, list[int]]] = {}
         # Placeholders are the same in every replay of the session, so they are kept here under whatever shaped them.
         self.placeholders: dict[object, object] = {}
 
@@ -104,6 +106,22 @@ class Base:
             self._pairs = PairIndex(self.messages)
         return self._pairs
 
+    @property
+    def tool_names(self) -> list[str]:
+        """The tool that each message is a result of; empty for other messages. Made when first asked for.
+
+        A result that does not name its tool has the name that the nearest call with its id before it has.
+        """
+        if self._tool_names is None:
+            called: dict[str, str] = {}
+            names: list[str] = []
+            for message in self.messages:
+                called.update((call.id, call.name) for call in message.tool_calls)
+                named = message.name or called.get(message.tool_call_id, "")
+                names.append(named if message.tool_call_id else "")
+            self._tool_names = names
+        return self._tool_names
+
     def large_results(self, threshold: int) -> list[int]:
         """List the indices of tool results longer than ``threshold`` bytes, in order."""
         if threshold not in self._large:
@@ -115,6 +133,19 @@ class Base:
     def large_between(self, threshold: int, start: int, stop: int) -> list[int]:
         """List the indices of such results within a range."""
         large = self.large_results(threshold)
+        return large[bisect_left(large, start) : bisect_left(large, stop)]
+
+    def large_own(self, threshold: int, own: list[Item], length: int, start: int, stop: int) -> list[int]:
+        """List the positions of such results among a view's own items; a list that only grew is read on, not again."""
+        known, scanned, large = self._large_own.get(threshold, ((), 0, []))
+        if known is not own or scanned > length:
+            scanned, large = 0, []
+        large += [
+            i
+            for i, item in enumerate(own[scanned:length], scanned)
+            if item.message.tool_call_id and byte_length(item.message.content) > threshold
+        ]
+        self._large_own[threshold] = (own, length, large)
         return large[bisect_left(large, start) : bisect_left(large, stop)]
 
     def next_large(self, threshold: int, start: int) -> int | None:
@@ -239,6 +270,11 @@ class View(Sequence[Message]):
         return self._own_length
 
     @property
+    def is_closed(self) -> bool:
+        """Whether every run of results is known to stand directly behind the message that made all of its calls."""
+        return self._tidy and self._seam is None and self.base.pairs.closed
+
+    @property
     def has_system(self) -> bool:
         """Whether the first message is a system message."""
         return len(self) > 0 and self.message(0).role == SYSTEM
@@ -254,6 +290,11 @@ class View(Sequence[Message]):
         if position < self._own_length:
             return self._own[position]
         return self.base.items[self.lo + position - self._own_length]
+
+    def tool_name(self, position: int) -> str:
+        """Give the tool that the message at a position is a result of; empty where it is none or that is not known."""
+        item = self.item(position)
+        return self.base.tool_names[item.index] if item.index >= 0 else item.message.name
 
     def items(self, start: int = 0, stop: int | None = None) -> list[Item]:
         """Give the items of a range as a new list."""
@@ -290,11 +331,7 @@ class View(Sequence[Message]):
     def large_results(self, threshold: int, start: int, stop: int) -> list[int]:
         """List the positions in a range whose tool results are longer than ``threshold`` bytes."""
         split = self._own_length
-        found = [
-            i
-            for i in range(start, min(stop, split))
-            if self._own[i].message.tool_call_id and byte_length(self._own[i].message.content) > threshold
-        ]
+        found = self.base.large_own(threshold, self._own, split, start, stop) if start < split else []
         if stop > split:
             shift = self.lo - split
             found += [i - shift for i in self.base.large_between(threshold, max(start, split) + shift, stop + shift)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from compactctl.reports._facts import facts
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._words import percent, size, tiers, tokens
@@ -190,7 +191,9 @@ def _bound_row(session: Mapping[str, Any]) -> list[str]:
 
 
 def render(document: Mapping[str, Any]) -> bytes:
-    """Give the whole report as plain text."""
+    """Give the whole report as plain text; of ``inspect`` the facts of each session."""
+    if document["command"] == "inspect":
+        return facts(document).encode("utf-8", "backslashreplace")
     screen = Screen()
     for session in document["sessions"]:
         screen.session(session)
