@@ -1,0 +1,72 @@
+"""Weighs views a second time, under another meter than the one that their compactor decides by."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+
+from compactctl.context.view import Base, Item, Meter, MeterContext, View
+from compactctl.model import Message
+
+
+class Scale:
+    """Counts views of one base under another meter; every message and every made item is weighed once.
+
+    ``stub_weight`` is the weight of the stub system message under this meter.
+    """
+
+    def __init__(self, base: Base, meter: Meter, stub_weight: int = 0) -> None:
+        self.base = base
+        self.meter = meter
+        recorded = base.messages[base.offset :]
+        start = [0] * base.offset
+        first = stub_weight if base.offset else 0
+        self.prefix: list[int] = start + list(accumulate(map(meter.weigh, recorded), initial=first))
+        self._made: dict[int, tuple[Item, int]] = {}
+        self._own: list[Item] | None = None
+        self._own_length = 0
+        self._own_weight = 0
+
+    def weight(self, view: View) -> int:
+        """Give the weight of a view."""
+        return self._own_total(view) + self.prefix[view.hi] - self.prefix[view.lo]
+
+    def tokens(self, view: View) -> int:
+        """Give the tokens of a view."""
+        return self.meter.tokens(self.weight(view), MeterContext(view.turn, view.pristine))
+
+    def first_above(self, view: View, room: int, turn: int, until: int) -> int:
+        """Give the first turn before ``until`` at which the view, only grown, has more tokens than ``room``."""
+        if turn >= until:
+            return until
+        calls, prefix, meter = self.base.calls, self.prefix, self.meter
+        fixed = self.weight(view) - prefix[view.hi]
+
+        def tokens_at(at: int) -> int:
+            return meter.tokens(fixed + prefix[calls[at]], MeterContext(at, view.pristine))
+
+        if meter.steady:
+            return bisect_left(range(turn, until), room + 1, key=tokens_at) + turn
+        return next((at for at in range(turn, until) if tokens_at(at) > room), until)
+
+    def item_weight(self, item: Item) -> int:
+        """Give the weight of one item."""
+        if item.index >= 0 and item.message is self.base.messages[item.index]:
+            return self.prefix[item.index + 1] - self.prefix[item.index]
+        known = self._made.get(id(item))
+        if known is None:
+            # The item is kept beside its weight, so that its id cannot be taken by another one.
+            known = self._made[id(item)] = (item, self.meter.weigh(item.message))
+        return known[1]
+
+    def message_weight(self, message: Message) -> int:
+        """Give the weight of a message that is in no view."""
+        return self.meter.weigh(message)
+
+    def _own_total(self, view: View) -> int:
+        own = view.own_buffer
+        if own is not self._own or view.own_length < self._own_length:
+            self._own, self._own_length, self._own_weight = own, 0, 0
+        self._own_weight += sum(map(self.item_weight, own[self._own_length : view.own_length]))
+        self._own_length = view.own_length
+        return self._own_weight

@@ -1,0 +1,142 @@
+"""Reads JSON lines: bounded, split on the byte 10 only, and with an account of every line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from compactctl.errors import UnreadableError
+from compactctl.model import LineCounts, Message, SkippedLine
+from compactctl.transcripts._damaged import BOM, deeper_than, recover
+from compactctl.transcripts._source import CHUNK, Source
+
+Row = dict[str, Any]
+_NEWLINE = 10
+
+
+class Rows:
+    """The objects of a file of JSON lines, in file order.
+
+    A line counts as used unless the loader says otherwise while it holds the line's object: ``ignore(kind)`` for a
+    line that carries no message, ``skip(reason)`` for one that cannot be used. ``line`` is the number of the line that
+    the last object came from. ``counts()`` gives the account since it was last asked, so that the accounts of the
+    sessions of one file add up to the file.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._limits = source.limits
+        self.line = 0
+        self._offset = 0  # of the line in work
+        self._next = 0  # of the line after it
+        self._counted = 0
+        self._told = 0  # the last line that has its place in the account
+        self._blank = 0
+        self._recovered = 0
+        self._ignored: dict[str, int] = {}
+        self._skipped: list[SkippedLine] = []
+        self._damaged_line = 0  # the last line out of which something was recovered
+
+    def ignore(self, kind: str) -> None:
+        """Count the line in work as one that carries no message; ``kind`` is the transcript's word for it."""
+        if self._told != self.line:
+            self._told = self.line
+            self._ignored[kind] = self._ignored.get(kind, 0) + 1
+
+    def skip(self, reason: str) -> None:
+        """Count the line in work as one that could not be used."""
+        if self._told != self.line:
+            self._told = self.line
+            self._skipped.append(SkippedLine(self.line, self._offset, reason))
+            if len(self._skipped) > self._limits.skipped:
+                raise UnreadableError(
+                    f"{self._source.label}: more than {self._limits.skipped:,} lines cannot be used "
+                    f"(line {self.line}: {reason}); this is no transcript, or a badly damaged one"
+                )
+
+    def counts(self, *, before: bool = False) -> LineCounts:
+        """Give the account of the lines since the last call; ``before`` leaves the line in work to the next one."""
+        total = self.line - self._counted - before
+        skipped = tuple(self._skipped)
+        later = int(before and self._damaged_line == self.line)
+        recovered = self._recovered - later
+        counts = LineCounts(
+            total=total,
+            used=total - self._blank - recovered - sum(self._ignored.values()) - len(skipped),
+            recovered=recovered,
+            blank=self._blank,
+            ignored=dict(sorted(self._ignored.items())),
+            skipped=skipped,
+        )
+        self._counted = self.line - before
+        self._blank, self._recovered = 0, later
+        self._ignored, self._skipped = {}, []
+        return counts
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._each(None)
+
+    def through(self, quick: Callable[[Row], Message | None]) -> Iterator[Row | Message]:
+        """Give the objects, or what ``quick`` makes of them: it looks at all of an object, which bounds its depth."""
+        return self._each(quick)
+
+    def _each(self, quick: Callable[[Row], Message | None] | None) -> Iterator[Any]:
+        loads, depth, limit = orjson.loads, self._limits.depth, self._limits.line
+        readline = self._source.open().readline
+        number = 0
+        while line := readline(limit + 1):
+            self._offset = self._next
+            self.line = number = number + 1
+            self._next += len(line)
+            if len(line) > limit and line[-1] != _NEWLINE:
+                self._drop_rest(readline)
+                continue
+            try:
+                row = loads(line)
+            except ValueError:
+                yield from self._damaged(line)
+                continue
+            if row.__class__ is not dict:
+                self.skip("not_object")
+                continue
+            if quick is not None and (made := quick(row)) is not None:
+                yield made
+            elif any((v.__class__ is dict or v.__class__ is list) and deeper_than(v, depth - 1) for v in row.values()):
+                self.skip("too_deep")
+            else:
+                yield row
+
+    def _drop_rest(self, readline: Callable[[int], bytes]) -> None:
+        """Go to the end of a line that is too long, without holding it."""
+        while rest := readline(CHUNK):
+            self._next += len(rest)
+            if rest[-1] == _NEWLINE:
+                break
+        self.skip("line_too_long")
+
+    def _damaged(self, line: bytes) -> Iterator[Row]:
+        if not line.strip():
+            self._told = self.line
+            self._blank += 1
+            return
+        try:  # a mark of byte order may stand before any line where files were joined
+            whole = orjson.loads(line.lstrip(BOM)) if line.startswith(BOM) else None
+        except ValueError:
+            whole = None
+        if isinstance(whole, dict) and not deeper_than(whole, self._limits.depth):
+            found, reason = [whole], ""
+        elif line.strip() == BOM:
+            self._told = self.line
+            self._blank += 1
+            return
+        else:
+            found, reason = recover(line, torn=line[-1] != _NEWLINE, depth=self._limits.depth)
+        if not found:
+            self.skip(reason)
+            return
+        self._told = self.line
+        self._damaged_line = self.line
+        self._recovered += 1
+        yield from found

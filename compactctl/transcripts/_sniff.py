@@ -1,0 +1,141 @@
+"""Finds out by content, never by suffix, how an input is laid out and which loader reads it."""
+
+from __future__ import annotations
+
+import orjson
+
+from compactctl import registry
+from compactctl.errors import EmptyTranscriptError, UnknownFormatError, UnreadableError
+from compactctl.transcripts import _foreign
+from compactctl.transcripts._damaged import BOM, deeper_than, document, recover, torn_array
+from compactctl.transcripts._lines import Row
+from compactctl.transcripts._source import Source
+from compactctl.transcripts._spec import FormatSpec, Head, Input, Layout, stem_of
+
+_PACKAGE = "compactctl.transcripts"
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_PEEK = 1 << 18
+_OBJECTS = 200  # first objects that loaders may look at
+_JUNK = b" \t\r\n\0"
+
+
+def choose(source: Source, *, side_threads: bool) -> tuple[FormatSpec, Input]:
+    """Give the loader of an input and what to hand to it.
+
+    Raises UnknownFormatError, EmptyTranscriptError and UnreadableError.
+    """
+    head, torn = _head(source)
+    formats = registry.plugins(_PACKAGE, FormatSpec)
+    scores = [(spec.sniff(head), spec) for spec in formats.values()]
+    best, spec = max(scores, key=lambda item: item[0])
+    if not best:
+        name = _foreign.recognise(head)
+        told = f"this is {name}, which no loader reads" if name else "no loader knows this content"
+        raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT} (formats read: {', '.join(formats)})")
+    return spec, Input(source, head, stem=stem_of(source.path), side_threads=side_threads, torn=torn)
+
+
+def _head(source: Source) -> tuple[Head, bool]:
+    if source.magic.startswith(_SQLITE_MAGIC):
+        return _database(source), False
+    start, complete = _start(source)
+    if not start.lstrip(BOM).strip(_JUNK):
+        if complete:
+            raise EmptyTranscriptError(f"{source.label}: the file is empty; name one that holds a session")
+        raise UnknownFormatError(f"{source.label}: begins with nothing but blanks; name a transcript")
+    lines = start.split(b"\n")
+    if not complete:
+        lines.pop()
+    rows = _rows(lines, source)
+    if _is_document(start, lines, rows, complete):
+        value, torn = _document(source)
+        return Head(Layout.DOCUMENT, document=value), torn
+    if not rows:
+        name = _foreign.of_bytes(start)
+        told = f"this is {name}" if name else "no line of its beginning is a JSON object"
+        raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT}")
+    return Head(Layout.LINES, rows=tuple(rows)), False
+
+
+def _start(source: Source) -> tuple[bytes, bool]:
+    """Peek until the beginning holds a whole line, or a line that is too long to be used is behind us."""
+    size = _PEEK
+    while True:
+        start = source.peek(size)
+        complete = len(start) < size
+        if complete or size > source.limits.line or (b"\n" in start and _rows(start.split(b"\n")[:-1], source)):
+            return start, complete
+        if start.lstrip(BOM).lstrip(_JUNK)[:1] not in (b"{", b"["):
+            return start, complete
+        if start.count(b"\n") > 3:  # many lines, none of them an object: a document, or nothing
+            return start, complete
+        size *= 4
+
+
+def _rows(lines: list[bytes], source: Source) -> list[Row]:
+    rows: list[Row] = []
+    for line in lines:
+        try:
+            row = orjson.loads(line)
+        except ValueError:
+            if line[:2] in (b'{"', BOM[:2]) or b"\0" in line:
+                rows.extend(recover(line, torn=False, depth=source.limits.depth)[0])
+        else:
+            if isinstance(row, dict) and not deeper_than(row, source.limits.depth):
+                rows.append(row)
+        if len(rows) >= _OBJECTS:
+            break
+    return rows
+
+
+def _is_document(start: bytes, lines: list[bytes], rows: list[Row], complete: bool) -> bool:
+    """Tell one JSON document from JSON lines.
+
+    A document that is printed over many lines has none but its last that is an object by itself and begins at the
+    margin; an array is a document unless each line is one.
+    """
+    body = start.lstrip(BOM).lstrip(_JUNK)
+    if body[:1] == b"[":
+        whole = [line for line in lines[:3] if line.strip().startswith(b"[") and line.strip().endswith(b"]")]
+        return len(whole) < 2
+    if body[:1] != b"{" or rows:
+        first = body.split(b"\n", 1)[0].strip()
+        return first == b"{"
+    return complete or body.count(b"\n") > 3
+
+
+def _document(source: Source) -> tuple[object, bool]:
+    limit = source.limits.document
+    data = source.open().read(limit + 1)
+    if len(data) > limit:
+        raise UnreadableError(f"{source.label}: one JSON document of more than {limit:,} bytes; convert it to lines")
+    try:
+        value: object = orjson.loads(data.lstrip(BOM))
+        torn = False
+    except ValueError:
+        value, torn = _damaged_document(source, data.decode("utf-8", "replace"))
+    if deeper_than(value, source.limits.depth):
+        raise UnreadableError(
+            f"{source.label}: nested more than {source.limits.depth} levels deep; this is no transcript"
+        )
+    return value, torn
+
+
+def _damaged_document(source: Source, text: str) -> tuple[object, bool]:
+    try:
+        return document(text), False
+    except RecursionError:
+        raise UnreadableError(f"{source.label}: nested far too deep; this is no transcript") from None
+    except ValueError as error:
+        items = torn_array(text) if text.lstrip("\ufeff \t\r\n\0").startswith("[") else []
+        if items:
+            return items, True
+        raise UnreadableError(f"{source.label}: damaged JSON ({error}); repair it or export it again") from None
+
+
+def _database(source: Source) -> Head:
+    from compactctl.transcripts.harness9_db import tables_of
+
+    if not source.path:
+        raise UnreadableError(f"{source.label}: a SQLite database cannot be read from a stream; name its file")
+    return Head(Layout.SQLITE, tables=tables_of(source.path))
