@@ -110,10 +110,16 @@ class SummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class SummaryReply:
-    """What a summarizer answered; ``usage`` is None where nothing was charged or nothing is known."""
+    """What a summarizer answered; ``usage`` is None where nothing was charged or nothing is known.
+
+    A summarizer that verified its answer says so for the record: ``notes`` hold the figures and whatever was odd,
+    ``anchors`` are the five of ``text`` with their origin.
+    """
 
     text: str
     usage: Usage | None = None
+    notes: tuple[str, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
 
 
 class Summarizer(Protocol):
