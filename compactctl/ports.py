@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from compactctl.context.conversation import conversation_text
 from compactctl.context.view import Meter, MeterContext, View
-from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Trigger, Usage
+from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger, Usage
 
 __all__ = [
     "BlobStore",
@@ -23,6 +23,7 @@ __all__ = [
     "ForceCompactor",
     "HistoryMode",
     "MemoryExtractor",
+    "MakeMeter",
     "Meter",
     "MeterContext",
     "MeterSpec",
@@ -176,12 +177,13 @@ class Quiet:
     """A promise of a compactor: how long the view may grow without ``step`` changing it.
 
     As long as the view only grows by recorded messages, weighs less than ``weight`` and holds fewer than ``messages``
-    messages (None: no bound), another ``step`` would give the same tier and the view unchanged. The replay uses it to
-    skip turns when nobody wants their records; a property test holds skipping against not skipping.
+    messages (None: no bound), another ``step`` would give the tier ``tier`` and the view unchanged. The replay uses it
+    to skip turns when nobody wants their records; a property test holds skipping against not skipping.
     """
 
     weight: int | None = None
     messages: int | None = None
+    tier: Tier = Tier.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,7 @@ class Span:
     """The turns ``turn`` to ``until`` - 1: at the first the compactor was asked, at the others it stayed quiet.
 
     ``view`` is what is sent at the first turn; each later turn sends the same and the recorded messages since.
+    ``before`` is what the compactor was given at the first turn, ``quiet_tier`` the tier of the later turns.
     """
 
     turn: int
@@ -225,6 +228,8 @@ class Span:
     records: tuple[CompactionRecord, ...]
     view: View
     failed: bool = False
+    before: View | None = None
+    quiet_tier: Tier = Tier.NONE
 
     @property
     def turns(self) -> int:
@@ -321,13 +326,24 @@ class CompactorSpec:
     uses_summarizer: bool = False
 
 
+class MakeMeter(Protocol):
+    """Builds a meter for a session.
+
+    A session hands its recorded usage to the meters that need it, ``ranks`` the rank file of an encoding by its name
+    (None where it is not at hand). Raises UsageError where the meter cannot be had, saying what is missing.
+    """
+
+    def __call__(self, session: Session | None, ranks: Callable[[str], bytes | None] | None = None) -> Meter:
+        """Give the meter."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeterSpec:
-    """A meter plug-in; ``make(session)`` builds it (a session hands its recorded usage to those that need it)."""
+    """A meter plug-in."""
 
     name: str
     help: str
-    make: Callable[[Session | None], Meter]
+    make: MakeMeter
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
     history = base.view(0)
     turn = 0
     while turn < turns:
-        history = reality.applied(history.advanced(turn))
+        before = history = reality.applied(history.advanced(turn))
         manual = turn in plan.compact_at
         step = _timed(compactor, history, Trigger.MANUAL if manual else Trigger.PRESSURE, plan)
         records = [step.record]
@@ -138,10 +138,10 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
             step, failed = _until_accepted(compactor, step, records, plan, plan.limits, scale)
         if step.view is not history and step.write_back and plan.history is HistoryMode.WRITE_BACK:
             history = step.view
-        until = turn + 1
+        until, quiet_tier = turn + 1, Tier.NONE
         if plan.skip and step.quiet is not None and history is step.view and not failed:
-            until = _wake(base, history, step.quiet, plan, reality, scale)
-        yield Span(turn, until, tuple(records), step.view, failed)
+            until, quiet_tier = _wake(base, history, step.quiet, plan, reality, scale), step.quiet.tier
+        yield Span(turn, until, tuple(records), step.view, failed, before, quiet_tier)
         turn = until
 
 

@@ -30,7 +30,9 @@ def main() -> None:
             print(f"  {runs(view_tiers(list(conversation.lines), story.window))}")
             sizes = sorted(len(line.text) for line in conversation.lines if line.role == "tool")
             large = sum(1 for size in sizes if size > 4000)
-            print(f"  results: median {sizes[len(sizes) // 2]}, {large} of {len(sizes)} above 4000, largest {sizes[-1]}")
+            print(
+                f"  results: median {sizes[len(sizes) // 2]}, {large} of {len(sizes)} above 4000, largest {sizes[-1]}"
+            )
             print(f"  estimate at the end {sum(line.weight for line in conversation.lines) // 4}, ", end="")
             print(f"compactions {[(c.at, c.tokens_before) for c in conversation.compactions]}")
 

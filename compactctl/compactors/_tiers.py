@@ -331,7 +331,7 @@ class TieredCompactor(ListFace):
         # The next result that the offload rule could pick up is asleep until enough messages stand behind it.
         coming = view.base.next_large(self.policy.offload, view.lo + head_end - view.own_length)
         messages = None if coming is None else coming - view.lo + view.own_length + self.min_tail + 1
-        return Quiet(weight=self._weight_at(self.policy.soft), messages=messages)
+        return Quiet(weight=self._weight_at(self.policy.soft), messages=messages, tier=Tier.WARN)
 
     def _weight_at(self, threshold: float) -> int:
         """Give the smallest weight whose tokens reach a share of the window."""

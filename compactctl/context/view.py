@@ -87,6 +87,7 @@ class Base:
         self._pairs: PairIndex | None = None
         self._tool_names: list[str] | None = None
         self._large: dict[int, list[int]] = {}
+        self._large_own: dict[int, tuple[Sequence[Item], int, list[int]]] = {}
         # Placeholders are the same in every replay of the session, so they are kept here under whatever shaped them.
         self.placeholders: dict[object, object] = {}
 
@@ -132,6 +133,19 @@ class Base:
     def large_between(self, threshold: int, start: int, stop: int) -> list[int]:
         """List the indices of such results within a range."""
         large = self.large_results(threshold)
+        return large[bisect_left(large, start) : bisect_left(large, stop)]
+
+    def large_own(self, threshold: int, own: list[Item], length: int, start: int, stop: int) -> list[int]:
+        """List the positions of such results among a view's own items; a list that only grew is read on, not again."""
+        known, scanned, large = self._large_own.get(threshold, ((), 0, []))
+        if known is not own or scanned > length:
+            scanned, large = 0, []
+        large += [
+            i
+            for i, item in enumerate(own[scanned:length], scanned)
+            if item.message.tool_call_id and byte_length(item.message.content) > threshold
+        ]
+        self._large_own[threshold] = (own, length, large)
         return large[bisect_left(large, start) : bisect_left(large, stop)]
 
     def next_large(self, threshold: int, start: int) -> int | None:
@@ -317,11 +331,7 @@ class View(Sequence[Message]):
     def large_results(self, threshold: int, start: int, stop: int) -> list[int]:
         """List the positions in a range whose tool results are longer than ``threshold`` bytes."""
         split = self._own_length
-        found = [
-            i
-            for i in range(start, min(stop, split))
-            if self._own[i].message.tool_call_id and byte_length(self._own[i].message.content) > threshold
-        ]
+        found = self.base.large_own(threshold, self._own, split, start, stop) if start < split else []
         if stop > split:
             shift = self.lo - split
             found += [i - shift for i in self.base.large_between(threshold, max(start, split) + shift, stop + shift)]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from compactctl.context.naming import RESULTS, safe_name
 from compactctl.errors import StoreError
-from compactctl.store.fs import Dir, Fs
+from compactctl.store.fs import TMP, Dir, Fs
 
 RECORDS = "compaction_records"
 TURNS = "turns"
@@ -29,6 +29,7 @@ MEMORIES = "memories"
 CASSETTES = "cassettes"
 LOCKS = "locks"
 TRASH = ".trash"
+IGNORE = ".gitignore"
 JSONL = ".jsonl"
 LOGS = (RECORDS, TURNS, MEMORIES)
 
@@ -76,14 +77,17 @@ class Layout:
             return root.made(room)
 
     def make_root(self) -> Dir:
-        """Open the state directory, making it (with a ``.gitignore`` of ``*``) where it is missing."""
+        """Open the state directory, making it where it is missing.
+
+        One that is empty gets a ``.gitignore`` of ``*``; one that another program filled is left as it is.
+        """
         root = Dir.root(self.fs, self.state_dir, create=True)
         if root is None:
             raise StoreError(f"{self.state_dir} could not be made")
         try:
-            if root.look(".gitignore") is None:
+            if all(name.startswith(TMP) for name in root.names()):
                 with root.alone():
-                    root.publish(".gitignore", [b"*\n"])
+                    root.publish(IGNORE, [b"*\n"])
         except StoreError:
             root.close()
             raise

@@ -78,6 +78,13 @@ class Store:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
 
+    def must_exist(self) -> None:
+        """Raise NothingMatchedError where there is no store, or nothing in it of any session."""
+        if not self.layout.names() and not written_down(self.layout):
+            raise NothingMatchedError(
+                f"{str(self.layout.state_dir)!r} holds no session: replay one, or name --state-dir"
+            )
+
     def sessions(self) -> list[str]:
         """Give the ids of all sessions that the store holds anything of, sorted; those being deleted are gone."""
         return sorted(self.session_id(name) for name in self.stored_names())

@@ -16,7 +16,7 @@ from typing import Any
 from compactctl.context.naming import RESULTS, SUFFIX, safe_name
 from compactctl.errors import StoreError, UnsafeStoreError
 from compactctl.store.fs import TMP, Dir, store_error
-from compactctl.store.layout import JSONL, LOGS, RECORDS, TRASH, TURNS, Layout
+from compactctl.store.layout import JSONL, LOGS, MEMORIES, RECORDS, TRASH, TURNS, Layout
 from compactctl.store.lines import BadLineError, raw_lines, seal, unseal
 from compactctl.store.log import TORN, locked_file
 
@@ -50,7 +50,7 @@ def note_name(name: str) -> str:
 
 def write_down(layout: Layout, deletion: Deletion) -> None:
     """Publish a deletion durably; from here on it happens, whatever comes between."""
-    with layout.make_room(TRASH) as trash:
+    with layout.make_room(TRASH) as trash, trash.alone():
         trash.publish(note_name(deletion.name), [deletion.to_line()])
         trash.sync()
 
@@ -145,7 +145,7 @@ def _remove_session(layout: Layout, name: str, freed: Freed) -> None:
 def _remove_runs(layout: Layout, note: Deletion, freed: Freed) -> None:
     drop = frozenset(note.drop or ())
     # Turns first: without its start and end a run does not count, whatever is left of it.
-    for room in (TURNS, RECORDS):
+    for room in (TURNS, RECORDS, MEMORIES):
         with layout.room(room) as home:
             if home is not None:
                 _rewrite(home, note.name + JSONL, drop, freed)

@@ -16,9 +16,9 @@ import orjson
 
 from compactctl.context.anchors import COMPACTION_MARKER
 from compactctl.context.fence import one_line
+from compactctl.context.mentions import Mentions, mentions
 from compactctl.context.provenance import constraint_sentences
 from compactctl.model import ASSISTANT, USER, Message, Origin, ToolCall
-from compactctl.summarizers._refs import Refs, references
 
 LONGEST_ITEM = 240  # characters of one decision, command or failure
 _WHOLE_ARGUMENTS = 16_384  # longer call arguments are searched for their keys, not decoded
@@ -90,7 +90,7 @@ class Ledger:
         self.results: list[int] = []
         self._open: dict[str, list[int]] = {}
         self._speech: dict[int, Speech] = {}
-        self._refs: dict[int, Refs] = {}
+        self._mentions: dict[int, Mentions] = {}
 
     def extend(self, messages: Sequence[Message]) -> None:
         """Put messages at the end."""
@@ -116,13 +116,13 @@ class Ledger:
             found = self._speech[at] = _speech(self.messages[at].content)
         return found
 
-    def refs(self, at: int) -> Refs:
+    def mentions(self, at: int) -> Mentions:
         """Give the names that the message at a position mentions."""
-        found = self._refs.get(at)
+        found = self._mentions.get(at)
         if found is None:
             message = self.messages[at]
             calls = map(_argument_text, message.tool_calls)
-            found = self._refs[at] = references("\n".join((message.content, *calls)))
+            found = self._mentions[at] = mentions("\n".join((message.content, *calls)))
         return found
 
     def _add_call(self, at: int, call: ToolCall) -> None:
@@ -190,17 +190,19 @@ class Ledgers:
         known = count
         while known > first and id(messages[known - 1]) not in position:
             known -= 1
-        lo = position.get(id(messages[first]), -1) if first < count else -1
-        if lo < 0:
-            self._ledger = ledger = Ledger()  # another session: the last one's messages are let go
+        if known == first:
+            if not first:  # another session: the last one's messages are let go
+                self._ledger = ledger = Ledger()
             ledger.extend(messages[first:])
-            return Span(ledger, 0, count - first)
-        last = position[id(messages[known - 1])]
+            return Span(ledger, len(ledger.messages) - (count - first), len(ledger.messages))
+        lo, last = position.get(id(messages[first]), -1), position[id(messages[known - 1])]
         in_order = last - lo == known - 1 - first and (known == count or last == len(ledger.messages) - 1)
-        if not in_order:
+        if lo < 0 or not in_order:
             alone = Ledger()
-            alone.extend(messages)
-            return Span(alone, 0, count)
+            alone.extend(messages[first:])
+            if len(alone.messages) > len(ledger.messages):
+                self._ledger = alone
+            return Span(alone, 0, count - first)
         ledger.extend(messages[known:])
         return Span(ledger, lo, lo + count - first)
 

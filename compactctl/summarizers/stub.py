@@ -215,26 +215,30 @@ def _mentioned(span: Span) -> tuple[list[str], list[str], list[str]]:
     errors: dict[str, None] = {}
     ledger = span.ledger
     for at in range(span.hi - 1, max(span.lo, span.hi - _NAMES_BACK) - 1, -1):
-        refs = ledger.refs(at)
+        named = ledger.mentions(at)
         # What the assistant itself wrote is what it will most likely name again.
         weight = 2 if ledger.messages[at].role == ASSISTANT else 1
-        for counter, found in zip(counts, (refs.paths, refs.names), strict=True):
+        for counter, found in zip(counts, (named.paths, named.names), strict=True):
             for name in found:
                 counter[name] += weight
-        errors.update(dict.fromkeys(refs.errors))
+        errors.update(dict.fromkeys(named.errors))
     paths, names = ([name for name, _ in counter.most_common()] for counter in counts)
     return paths, names, list(errors)
 
 
 def _listed(label: str, items: Iterable[str], separator: str, room: int) -> str:
     """Give as many items on one line as fit, each once; empty where none fits."""
-    kept: list[str] = []
+    kept: dict[str, None] = {}
     size = len(label)
-    for item in dict.fromkeys(item.replace(separator, " ") for item in items):
+    for item in items:
+        if separator in item:
+            item = item.replace(separator, " ")
+        if item in kept:
+            continue
         size += byte_length(item) + len(separator)
         if size > room:
             break
-        kept.append(item)
+        kept[item] = None
     return label + separator.join(kept) if kept else ""
 
 
@@ -280,8 +284,8 @@ def _render(form: SummaryFormat, sections: Mapping[AnchorType, str], prose: str)
                 bodies[heading] = f"{bodies[heading]}\n{row}".strip()
         bodies["Current Work"] = "\n".join(names)
         return "\n\n".join(f"## {heading}\n{bodies.get(heading) or DSH_NOTHING}" for heading in DSH_HEADINGS)
-    bodies = {_PROSE_HEADINGS[kind]: sections.get(kind) for kind in AnchorType} | {"Overview": prose}
-    return "\n\n".join(f"## {heading}\n{body or DSH_NOTHING}" for heading, body in bodies.items())
+    parts = [(_PROSE_HEADINGS[kind], sections.get(kind)) for kind in AnchorType] + [("Overview", prose)]
+    return "\n\n".join(f"## {heading}\n{body or DSH_NOTHING}" for heading, body in parts)
 
 
 def _clip(text: str, room: int) -> str:

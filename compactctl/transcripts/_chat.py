@@ -36,6 +36,7 @@ class Chat:
         self.messages: list[Message] = []
         self.compactions: list[RecordedCompaction] = []
         self.unknown_roles: Counter[str] = Counter()
+        self.open = False  # whether items of the Responses API have left a reply in work
         self._fold: ItemFold | None = None
         self._unnamed = 0  # calls of the old kind, which have no id
         self._answered = 0
@@ -44,7 +45,7 @@ class Chat:
         """Take a row; give an empty string, or its kind where it carries no message."""
         message = neutral_message(row)
         if message is not None:
-            self._close()
+            self.close()
             self.messages.append(message)
             return ""
         if "event" in row and "role" not in row:
@@ -53,17 +54,20 @@ class Chat:
         if kind in ITEM_KINDS and ("role" not in row or kind == "message"):
             if self._fold is None:
                 self._fold = ItemFold(self.messages)
+            self.open = True
             return self._fold.add(row, time_of(row.get("timestamp")))
         role = row.get("role")
         if not isinstance(role, str):
             return as_text(kind) or "no role"
-        self._close()
+        self.close()
         self._spoken(role, row)
         return ""
 
     def close(self) -> None:
         """End the reply in work."""
-        self._close()
+        self.open = False
+        if self._fold is not None:
+            self._fold.close()
 
     def warnings(self) -> list[str]:
         """Give a sentence about each role that is none of the four."""
@@ -72,12 +76,8 @@ class Chat:
             for role, count in sorted(self.unknown_roles.items())
         ]
 
-    def _close(self) -> None:
-        if self._fold is not None:
-            self._fold.close()
-
     def _event(self, row: dict[str, Any]) -> str:
-        self._close()
+        self.close()
         if row["event"] != "recorded_compaction":
             return f"event/{as_text(row['event'])}"
         calls = sum(1 for message in self.messages if message.role == ASSISTANT)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
 
 from compactctl.errors import UnreadableError
-from compactctl.model import LineCounts, SkippedLine
+from compactctl.model import LineCounts, Message, SkippedLine
 from compactctl.transcripts._damaged import BOM, deeper_than, recover
-from compactctl.transcripts._source import Source
+from compactctl.transcripts._source import CHUNK, Source
 
 Row = dict[str, Any]
+_NEWLINE = 10
 
 
 class Rows:
@@ -31,24 +32,23 @@ class Rows:
         self._offset = 0  # of the line in work
         self._next = 0  # of the line after it
         self._counted = 0
-        self._told = False  # whether the line in work has its place in the account
+        self._told = 0  # the last line that has its place in the account
         self._blank = 0
         self._recovered = 0
         self._ignored: dict[str, int] = {}
         self._skipped: list[SkippedLine] = []
-        self._in_recovered = False
-        self._open_end = False
+        self._damaged_line = 0  # the last line out of which something was recovered
 
     def ignore(self, kind: str) -> None:
         """Count the line in work as one that carries no message; ``kind`` is the transcript's word for it."""
-        if not self._told:
-            self._told = True
+        if self._told != self.line:
+            self._told = self.line
             self._ignored[kind] = self._ignored.get(kind, 0) + 1
 
     def skip(self, reason: str) -> None:
         """Count the line in work as one that could not be used."""
-        if not self._told:
-            self._told = True
+        if self._told != self.line:
+            self._told = self.line
             self._skipped.append(SkippedLine(self.line, self._offset, reason))
             if len(self._skipped) > self._limits.skipped:
                 raise UnreadableError(
@@ -60,7 +60,7 @@ class Rows:
         """Give the account of the lines since the last call; ``before`` leaves the line in work to the next one."""
         total = self.line - self._counted - before
         skipped = tuple(self._skipped)
-        later = int(before and self._in_recovered)
+        later = int(before and self._damaged_line == self.line)
         recovered = self._recovered - later
         counts = LineCounts(
             total=total,
@@ -76,74 +76,49 @@ class Rows:
         return counts
 
     def __iter__(self) -> Iterator[Row]:
+        return self._each(None)
+
+    def through(self, quick: Callable[[Row], Message | None]) -> Iterator[Row | Message]:
+        """Give the objects, or what ``quick`` makes of them: it looks at all of an object, which bounds its depth."""
+        return self._each(quick)
+
+    def _each(self, quick: Callable[[Row], Message | None] | None) -> Iterator[Any]:
         loads, depth, limit = orjson.loads, self._limits.depth, self._limits.line
-        for batch in self._batches():
-            for line in batch:
-                self.line += 1
-                self._offset = self._next
-                self._told = self._in_recovered = False
-                size = len(line)
-                self._next += size + 1
-                if size > limit:
-                    self.skip("line_too_long")
-                    continue
-                try:
-                    row = loads(line)
-                except ValueError:
-                    yield from self._damaged(line)
-                    continue
-                if row.__class__ is not dict:
-                    self.skip("not_object")
-                    continue
-                for value in row.values():
-                    kind = value.__class__
-                    if (kind is dict or kind is list) and value and deeper_than(value, depth - 1):
-                        self.skip("too_deep")
-                        break
-                else:
-                    yield row
-
-    def _batches(self) -> Iterator[list[bytes]]:
-        """Give the lines in lists; a line that is too long is counted here and never held."""
-        limit = self._limits.line
-        pending: list[bytes] = []
-        held = dropped = 0
-        for chunk in self._source.chunks():
-            first, *lines = chunk.split(b"\n")
-            if dropped:
-                dropped += len(first)
-            else:
-                pending.append(first)
-                held += len(first)
-                if held > limit:
-                    dropped, held = held, 0
-                    pending.clear()
-            if not lines:
+        readline = self._source.open().readline
+        number = 0
+        while line := readline(limit + 1):
+            self._offset = self._next
+            self.line = number = number + 1
+            self._next += len(line)
+            if len(line) > limit and line[-1] != _NEWLINE:
+                self._drop_rest(readline)
                 continue
-            tail = lines.pop()
-            if dropped:
-                self._too_long(dropped)
+            try:
+                row = loads(line)
+            except ValueError:
+                yield from self._damaged(line)
+                continue
+            if row.__class__ is not dict:
+                self.skip("not_object")
+                continue
+            if quick is not None and (made := quick(row)) is not None:
+                yield made
+            elif any((v.__class__ is dict or v.__class__ is list) and deeper_than(v, depth - 1) for v in row.values()):
+                self.skip("too_deep")
             else:
-                lines.insert(0, b"".join(pending))
-            pending, held, dropped = [tail], len(tail), 0
-            yield lines
-        last = b"".join(pending)
-        if dropped:
-            self._too_long(dropped)
-        elif last:
-            self._open_end = True
-            yield [last]
+                yield row
 
-    def _too_long(self, size: int) -> None:
-        self.line += 1
-        self._offset = self._next
-        self._next += size + 1
-        self._told = False
+    def _drop_rest(self, readline: Callable[[int], bytes]) -> None:
+        """Go to the end of a line that is too long, without holding it."""
+        while rest := readline(CHUNK):
+            self._next += len(rest)
+            if rest[-1] == _NEWLINE:
+                break
         self.skip("line_too_long")
 
     def _damaged(self, line: bytes) -> Iterator[Row]:
         if not line.strip():
-            self._told = True
+            self._told = self.line
             self._blank += 1
             return
         try:  # a mark of byte order may stand before any line where files were joined
@@ -152,16 +127,16 @@ class Rows:
             whole = None
         if isinstance(whole, dict) and not deeper_than(whole, self._limits.depth):
             found, reason = [whole], ""
-        elif line == BOM:
-            self._told = True
+        elif line.strip() == BOM:
+            self._told = self.line
             self._blank += 1
             return
         else:
-            found, reason = recover(line, torn=self._open_end, depth=self._limits.depth)
+            found, reason = recover(line, torn=line[-1] != _NEWLINE, depth=self._limits.depth)
         if not found:
             self.skip(reason)
             return
-        self._told = True
-        self._in_recovered = True
+        self._told = self.line
+        self._damaged_line = self.line
         self._recovered += 1
         yield from found

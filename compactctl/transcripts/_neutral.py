@@ -25,7 +25,7 @@ from compactctl.transcripts._blocks import (
 
 VERSION = 1
 _KEYS = frozenset(("role", "content", "tool_calls", "tool_call_id", "name", "is_error", "timestamp", "model", "usage"))
-_RICH = frozenset((*_KEYS, "origin", "parts"))
+_ALL_KEYS = frozenset((*_KEYS, "origin", "parts"))
 _ROLES = frozenset(ROLES)
 _LARGEST = 2**53
 _ORIGINS = {str(origin): origin for origin in Origin}
@@ -73,24 +73,25 @@ def message_row(message: Message) -> dict[str, Any]:
 
 def neutral_message(row: dict[str, Any]) -> Message | None:
     """Read a row that is exactly in the neutral form, None for any other: the quick way of large files."""
-    get = row.get
-    role, content = get("role"), get("content")
-    if content.__class__ is not str or role not in _ROLES or not row.keys() <= _RICH:
+    keys = tuple(row)
+    form = _forms.get(keys)
+    if form is None:
+        form = _form(keys)
+    if not form:
         return None
+    role, content = row["role"], row["content"]
+    if content.__class__ is not str or role not in _ROLES:
+        return None
+    if form == _BARE:
+        return quick_message(role, content)
+    get = row.get
     calls: tuple[ToolCall, ...] = ()
     listed = get("tool_calls")
     if listed is not None:
-        if listed.__class__ is not list:
+        made = _calls(listed)
+        if made is None:
             return None
-        made = []
-        for call in listed:
-            if call.__class__ is not dict or len(call) != 3:
-                return None
-            ident, name, arguments = call.get("id"), call.get("name"), call.get("arguments")
-            if ident.__class__ is not str or name.__class__ is not str or arguments.__class__ is not str:
-                return None
-            made.append(quick_call(ident, name, arguments))
-        calls = tuple(made)
+        calls = made
     usage: Usage | None = None
     recorded = get("usage")
     if recorded is not None:
@@ -108,11 +109,42 @@ def neutral_message(row: dict[str, Any]) -> Message | None:
         or (ident and role != "tool")
     ):
         return None
-    if "origin" in row or "parts" in row:
-        return Message(
-            role, content, calls, ident, name, failed, timestamp, model, usage, _parts(get("parts")), origin_of(row)
-        )
+    if form == _RICH:
+        parts, origin = _parts(get("parts")), origin_of(row)
+        return Message(role, content, calls, ident, name, failed, timestamp, model, usage, parts, origin)
     return quick_message(role, content, calls, ident, name, failed, timestamp, model, usage)
+
+
+# A file has few sets of keys: what a set means is worked out once. Bounded, since a hostile file may have many.
+_OTHER, _BARE, _PLAIN, _RICH = range(4)
+_forms: dict[tuple[str, ...], int] = {}
+
+
+def _form(keys: tuple[str, ...]) -> int:
+    have = set(keys)
+    if not {"role", "content"} <= have <= _ALL_KEYS:
+        form = _OTHER
+    elif len(have) == 2:
+        form = _BARE
+    else:
+        form = _PLAIN if have <= _KEYS else _RICH
+    if len(_forms) < 1000:
+        _forms[keys] = form
+    return form
+
+
+def _calls(listed: Any) -> tuple[ToolCall, ...] | None:
+    if listed.__class__ is not list:
+        return None
+    made = []
+    for call in listed:
+        if call.__class__ is not dict or len(call) != 3:
+            return None
+        ident, name, arguments = call.get("id"), call.get("name"), call.get("arguments")
+        if ident.__class__ is not str or name.__class__ is not str or arguments.__class__ is not str:
+            return None
+        made.append(quick_call(ident, name, arguments))
+    return tuple(made)
 
 
 def origin_of(row: dict[str, Any]) -> Origin | None:
@@ -149,17 +181,18 @@ def compaction_of(row: dict[str, Any], messages: list[Message], calls: int) -> R
 def _usage(row: Any) -> Usage | None:
     if row.__class__ is not dict:
         return None
-    counts = (row.get("prompt"), row.get("output"), row.get("cache_read"), row.get("cache_write"))
-    for count in counts:
-        if count.__class__ is int:
-            if not 0 <= count <= _LARGEST:
-                return None
-        elif count is not None:
-            return None
-    prompt, output, read, write = counts
-    if prompt is None or output is None:
-        return None
-    return quick_usage(prompt, output, read, write)
+    get = row.get
+    prompt, output, read, write = get("prompt"), get("output"), get("cache_read"), get("cache_write")
+    if (
+        prompt.__class__ is int
+        and output.__class__ is int
+        and 0 <= prompt <= _LARGEST
+        and 0 <= output <= _LARGEST
+        and (read is None or (read.__class__ is int and 0 <= read <= _LARGEST))
+        and (write is None or (write.__class__ is int and 0 <= write <= _LARGEST))
+    ):
+        return quick_usage(prompt, output, read, write)
+    return None
 
 
 def _parts(row: Any) -> Parts | None:

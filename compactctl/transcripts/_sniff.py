@@ -105,16 +105,10 @@ def _is_document(start: bytes, lines: list[bytes], rows: list[Row], complete: bo
 
 
 def _document(source: Source) -> tuple[object, bool]:
-    limit, held, size = source.limits.document, [], 0
-    for chunk in source.chunks():
-        held.append(chunk)
-        size += len(chunk)
-        if size > limit:
-            raise UnreadableError(
-                f"{source.label}: one JSON document of more than {limit:,} bytes; convert it to lines"
-            )
-    data = b"".join(held)
-    held.clear()
+    limit = source.limits.document
+    data = source.open().read(limit + 1)
+    if len(data) > limit:
+        raise UnreadableError(f"{source.label}: one JSON document of more than {limit:,} bytes; convert it to lines")
     try:
         value: object = orjson.loads(data.lstrip(BOM))
         torn = False

@@ -7,20 +7,24 @@ import os
 import stat
 import tempfile
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from io import FileIO
+from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from compactctl.errors import MissingPathError, UnreadableError
 
-CHUNK = 1 << 20
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer as Buffer
+
+# Small enough to stay in a processor's cache while it is hashed, split and decoded.
+CHUNK = 1 << 17
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # 1 KiB of zstd unpacks to at most 32 MiB (runs of 128 KiB in 4 bytes), so a bomb is seen before it fills the memory.
 _ZSTD_SLICE = 1 << 10
-_GZIP_BLOCK = 1 << 16
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,66 @@ class Limits:
     skipped: int = 100_000
 
 
+class _Window(RawIOBase):
+    """The packed bytes of a file from its start, no further than a given size; hashes what goes through."""
+
+    def __init__(self, file: IO[bytes], size: int, finished: Callable[[str], None] | None = None) -> None:
+        file.seek(0)
+        self._file = file
+        self._left = size
+        self._finished = finished
+        self._hash = hashlib.sha256()
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill a buffer; 0 at the end."""
+        with memoryview(buffer) as whole, whole[: self._left] as part:
+            taken = self._file.readinto(part) if self._left else 0  # type: ignore[attr-defined]
+            if self._finished is not None:
+                self._hash.update(part[:taken])
+        self._left -= taken
+        if not taken:  # the end, or the file was cut while we read
+            self._left = 0
+        if not self._left and self._finished is not None:
+            self._finished(self._hash.hexdigest())
+            self._finished = None
+        return int(taken)
+
+    def blocks(self) -> Generator[bytes, None, None]:
+        """Give the bytes in small blocks."""
+        block = bytearray(_BLOCK)
+        while taken := self.readinto(block):
+            yield bytes(block[:taken])
+
+
+class _Pieces(RawIOBase):
+    """A stream out of the pieces that an unpacker gives."""
+
+    def __init__(self, pieces: Generator[bytes, None, None]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill a buffer; 0 at the end."""
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        with memoryview(buffer) as target:
+            taken = min(len(target), len(self._rest))
+            target[:taken] = self._rest[:taken]
+        self._rest = self._rest[taken:]
+        return taken
+
+
 class Source:
     """The bytes of one input, unpacked, and the hash of what was read.
 
@@ -46,62 +110,57 @@ class Source:
     def __init__(self, where: str | BinaryIO, limits: Limits, *, label: str = "") -> None:
         self.limits = limits
         self.damage = ""
-        self._hash = hashlib.sha256()
         self._digest = ""
         if isinstance(where, str):
             self.label = label or where
             self.path = where
-            self._raw: IO[bytes] | FileIO = _open_regular(where)
+            self._file: IO[bytes] = _open_regular(where)
         else:
             self.label = label or "standard input"
             self.path = ""
-            self._raw = self._spool(where)
+            self._file = self._spool(where)
         # A file that grows while it is read is taken as it was when it was opened.
-        self._left = self.size = os.fstat(self._raw.fileno()).st_size
-        self.magic = self._raw.read(16)
-        self._raw.seek(0)
-        self._unpacked = self._stream()
-        self._head: list[bytes] = []
+        self.size = os.fstat(self._file.fileno()).st_size
+        self.magic = self._file.read(16)
 
     def close(self) -> None:
         """Close the file."""
-        self._unpacked.close()
-        self._raw.close()
+        self._file.close()
 
     def peek(self, size: int) -> bytes:
-        """Give about the first ``size`` unpacked bytes, at least that many unless the input is shorter."""
-        have = sum(map(len, self._head))
-        while have < size:
-            piece = next(self._unpacked, b"")
-            if not piece:
-                break
-            self._head.append(piece)
-            have += len(piece)
-        if len(self._head) > 1:
-            self._head = [b"".join(self._head)]
-        return self._head[0] if self._head else b""
+        """Give the first ``size`` unpacked bytes, fewer where the input is shorter."""
+        start = self._unpacked(_Window(self._file, self.size)).read(size)
+        self.damage = ""
+        return start
 
-    def chunks(self) -> Iterator[bytes]:
-        """Give the unpacked bytes in pieces of about 1 MiB, once."""
-        head, self._head = self._head, []
-        yield from head
-        del head
-        yield from self._unpacked
+    def open(self) -> BinaryIO:
+        """Give the unpacked bytes from their beginning; only the last stream that was opened may be read."""
+        window = _Window(self._file, self.size, self._finished)
+        return self._unpacked(window)
 
     def sha256(self) -> str:
-        """Give the hash of the input's bytes as they lie on disk, hexadecimal."""
+        """Give the hash of the input's bytes as they lie on disk, hexadecimal.
+
+        Free once everything was read; before that it costs a reading of its own.
+        """
         if not self._digest:
-            if self._left:
-                here, whole, left = self._raw.tell(), hashlib.sha256(), self.size
-                self._raw.seek(0)
-                while left and (block := self._raw.read(min(CHUNK, left))):
-                    whole.update(block)
-                    left -= len(block)
-                self._raw.seek(here)
-                self._digest = whole.hexdigest()
-            else:
-                self._digest = self._hash.hexdigest()
+            here = self._file.tell()
+            window = _Window(self._file, self.size, self._finished)
+            block = bytearray(CHUNK)
+            while window.readinto(block):
+                pass
+            self._file.seek(here)
         return self._digest
+
+    def _finished(self, digest: str) -> None:
+        self._digest = digest
+
+    def _unpacked(self, window: _Window) -> BinaryIO:
+        if self.magic.startswith(GZIP_MAGIC):
+            return BufferedReader(_Pieces(self._gunzip(window)), CHUNK)
+        if self.magic.startswith(ZSTD_MAGIC):
+            return BufferedReader(_Pieces(self._unzstd(window)), CHUNK)
+        return BufferedReader(window, CHUNK)
 
     def _spool(self, stream: BinaryIO) -> IO[bytes]:
         """Copy a stream to an unnamed temporary file: ids need the hash of the whole before the first session."""
@@ -119,29 +178,11 @@ class Source:
         spooled.seek(0)
         return spooled
 
-    def _blocks(self, size: int) -> Generator[bytes, None, None]:
-        while self._left:
-            block = self._raw.read(min(size, self._left))
-            if not block:  # it was cut while we read
-                self._left = 0
-                break
-            self._left -= len(block)
-            if not self._digest:
-                self._hash.update(block)
-            yield block
-
-    def _stream(self) -> Generator[bytes, None, None]:
-        if self.magic.startswith(GZIP_MAGIC):
-            return self._gunzip()
-        if self.magic.startswith(ZSTD_MAGIC):
-            return self._unzstd()
-        return self._blocks(CHUNK)
-
-    def _gunzip(self) -> Generator[bytes, None, None]:
+    def _gunzip(self, window: _Window) -> Generator[bytes, None, None]:
         inflate = zlib.decompressobj(31)
         produced = consumed = 0
         try:
-            for block in self._blocks(_GZIP_BLOCK):
+            for block in window.blocks():
                 consumed += len(block)
                 while True:
                     if inflate.eof:  # another member follows; zeros may pad the last one
@@ -163,7 +204,7 @@ class Source:
         if not inflate.eof:
             self.damage = f"the gzip data ends too early: only {produced:,} bytes could be unpacked"
 
-    def _unzstd(self) -> Generator[bytes, None, None]:
+    def _unzstd(self, window: _Window) -> Generator[bytes, None, None]:
         import zstandard
 
         context = zstandard.ZstdDecompressor()
@@ -171,7 +212,7 @@ class Source:
         produced = consumed = 0
         started = False
         try:
-            for block in self._blocks(CHUNK):
+            for block in window.blocks():
                 at = 0
                 while at < len(block):
                     if frame.eof:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactctl.errors import EmptyTranscriptError
-from compactctl.model import LineCounts, Session, SkippedLine
+from compactctl.model import LineCounts, Message, Session, SkippedLine
 from compactctl.transcripts._blocks import as_text, behind_system, count_of, system_message
 from compactctl.transcripts._chat import Chat, is_spoken
 from compactctl.transcripts._lines import Row, Rows
 from compactctl.transcripts._neutral import VERSION, neutral_message
-from compactctl.transcripts._responses import ITEM_KINDS
 from compactctl.transcripts._spec import FormatSpec, Head, Input, Layout, collector_paused
 
 # Where the list of messages lies in a document or a line; the first that holds one is taken.
@@ -89,7 +88,7 @@ class _Lines:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self._each = iter(rows)
+        self._each = rows.through(neutral_message)
         self._first: Row | None = None
 
     def next(self) -> tuple[_Draft, LineCounts, bool] | None:
@@ -102,13 +101,15 @@ class _Lines:
             self._take_whole(draft, begin)
         whole = bool(chat.messages)
         append = chat.messages.append
-        plain = not whole
         for row in self._each:
-            if plain:
-                message = neutral_message(row)
-                if message is not None:
-                    append(message)
+            if isinstance(row, Message):
+                if whole:
+                    rows.ignore("between sessions")
                     continue
+                if chat.open:
+                    chat.close()
+                append(row)
+                continue
             if "compactctl" in row or (row.get("role") is None and (_place(row) or _many(row) is not None)):
                 self._first = row
                 if chat.messages or begin is not None:
@@ -119,8 +120,6 @@ class _Lines:
                 rows.ignore("between sessions")
                 continue
             kind = chat.add(row)
-            # Items of the Responses API leave a reply open, which only the chat can close.
-            plain = row.get("type") not in ITEM_KINDS
             if kind:
                 rows.ignore(kind)
         chat.close()

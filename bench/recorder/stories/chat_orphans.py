@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a script's sentences stay in one piece
 """A chat array as it comes out of a home-made harness that truncated its prompt: pairs are broken."""
 
 from __future__ import annotations
@@ -11,24 +12,52 @@ from ..writers import openai_chat
 
 
 def _play(agent: Agent) -> None:
-    agent.system("You are a coding agent working on sift, a filter language. Project folder: /home/dev/project. Run the tests after each change.")
-    agent.user("`not sold and price > 20` gives the wrong rows: sold things are in it. Please fix it, and do not change docs/grammar.md.")
+    agent.system(
+        "You are a coding agent working on sift, a filter language. Project folder: /home/dev/project. Run the tests after each change."
+    )
+    agent.user(
+        "`not sold and price > 20` gives the wrong rows: sold things are in it. Please fix it, and do not change docs/grammar.md."
+    )
     agent.turn("", read("docs/grammar.md"), read("sift/parser.py"))
-    agent.turn("The grammar says `not a and b` is `(not a) and b`, but `negation` calls `both`, so `not` swallows the whole conjunction.",
-               bash("python3 tools/runtests.py tests/test_parser.py"))
-    agent.turn("`not` must apply to the next comparison, or to another `not`.",
-               edit("sift/parser.py", 'return ("not", self.both())', 'return ("not", self.negation())'))
+    agent.turn(
+        "The grammar says `not a and b` is `(not a) and b`, but `negation` calls `both`, so `not` swallows the whole conjunction.",
+        bash("python3 tools/runtests.py tests/test_parser.py"),
+    )
+    agent.turn(
+        "`not` must apply to the next comparison, or to another `not`.",
+        edit("sift/parser.py", 'return ("not", self.both())', 'return ("not", self.negation())'),
+    )
     agent.turn("", bash("python3 tools/runtests.py tests/test_parser.py"))
-    agent.turn("The two `not` cases pass. Which queries of the corpus change their meaning?", bash("python3 tools/corpus.py --only not | sed -n 1,120p"))
-    agent.turn("", bash("python3 tools/run.py 'not sold and price > 400' data/stock.csv"), bash("python3 tools/run.py 'not (sold and price > 400)' data/stock.csv | tail -3"))
-    agent.user("That is what I expected. Also `1.2.3 = a` crashes with a ValueError; it should be a QueryError that says `not a number`.")
-    agent.turn("The lexer takes digits and dots as they come; the place to refuse is there, it knows the column.", read("sift/lexer.py"))
-    agent.turn("", edit("sift/lexer.py", '            found.append(Token("number", query[at:end], at + 1))',
-                        '            if query[at:end].count(".") > 1:\n                raise QueryError(f"not a number: {query[at:end]}", at + 1)\n'
-                        '            found.append(Token("number", query[at:end], at + 1))'))
+    agent.turn(
+        "The two `not` cases pass. Which queries of the corpus change their meaning?",
+        bash("python3 tools/corpus.py --only not | sed -n 1,120p"),
+    )
+    agent.turn(
+        "",
+        bash("python3 tools/run.py 'not sold and price > 400' data/stock.csv"),
+        bash("python3 tools/run.py 'not (sold and price > 400)' data/stock.csv | tail -3"),
+    )
+    agent.user(
+        "That is what I expected. Also `1.2.3 = a` crashes with a ValueError; it should be a QueryError that says `not a number`."
+    )
+    agent.turn(
+        "The lexer takes digits and dots as they come; the place to refuse is there, it knows the column.",
+        read("sift/lexer.py"),
+    )
+    agent.turn(
+        "",
+        edit(
+            "sift/lexer.py",
+            '            found.append(Token("number", query[at:end], at + 1))',
+            '            if query[at:end].count(".") > 1:\n                raise QueryError(f"not a number: {query[at:end]}", at + 1)\n'
+            '            found.append(Token("number", query[at:end], at + 1))',
+        ),
+    )
     agent.turn("", bash("python3 tools/runtests.py"))
-    agent.turn("`column 1: not a number: 1.2.3` now, and the precedence of `not` is as in docs/grammar.md. Three failures remain, and they were there before: unary minus, escapes in "
-               "strings, and chained comparisons.")
+    agent.turn(
+        "`column 1: not a number: 1.2.3` now, and the precedence of `not` is as in docs/grammar.md. Three failures remain, and they were there before: unary minus, escapes in "
+        "strings, and chained comparisons."
+    )
     _break_pairs(agent)
 
 
@@ -43,7 +72,13 @@ def _break_pairs(agent: Agent) -> None:
     caller = lines[last - 1]
     lines[last - 1] = replace(caller, calls=(replace(caller.calls[0], id=first),))
     del lines[results[3]]  # the result of the edit was never stored
-    orphan = replace(lines[2], role="tool", text="docs  sift  tests  tools  data  README.md", calls=(), call_id="call_before_truncation")
+    orphan = replace(
+        lines[2],
+        role="tool",
+        text="docs  sift  tests  tools  data  README.md",
+        calls=(),
+        call_id="call_before_truncation",
+    )
     lines.insert(2, orphan)
 
 

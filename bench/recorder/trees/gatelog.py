@@ -7,7 +7,14 @@ from . import unpack
 from .ledgerline import unpack_runner
 
 _TENANTS = ("acme", "borealis", "quarry", "dunes", "harbor", "monitor")
-_PATHS = ("/api/orders/{}", "/api/search?q={}", "/api/orders/{}/lines", "/assets/app-{}.js", "/api/profile/{}", "/health")
+_PATHS = (
+    "/api/orders/{}",
+    "/api/search?q={}",
+    "/api/orders/{}/lines",
+    "/assets/app-{}.js",
+    "/api/profile/{}",
+    "/health",
+)
 
 
 def access_log(node: int, count: int) -> str:
@@ -33,7 +40,9 @@ def access_log(node: int, count: int) -> str:
             f"req={request} tenant={tenant}"
         )
         if dice.below(60) == 0:
-            lines.append(f"{stamp}{zone} edge-{node:02d} upstream reset before headers, request {request} will be retried")
+            lines.append(
+                f"{stamp}{zone} edge-{node:02d} upstream reset before headers, request {request} will be retried"
+            )
     return "\n".join(lines) + "\n"
 
 

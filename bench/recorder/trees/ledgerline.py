@@ -153,7 +153,9 @@ def statement(bank: Bank) -> tuple[str, int, int]:
             "currency": "EUR",
         }
         if bank.style == "gaps" and index % 17 == 11:
-            lines.append(bank.delimiter.join({**cells, "amount": "", "text": "notice: terms changed"}[c] for c in bank.columns))
+            lines.append(
+                bank.delimiter.join({**cells, "amount": "", "text": "notice: terms changed"}[c] for c in bank.columns)
+            )
             continue
         total += cents
         balance += cents
@@ -212,7 +214,7 @@ def invoices(count: int, seed: int) -> str:
     dice = Dice(seed)
     lines = ["number;region;day;lines;gross"]
     for index in range(1, count + 1):
-        region, net = dice.pick(REGIONS), {name: 0 for name in CLASSES}
+        region, net = dice.pick(REGIONS), dict.fromkeys(CLASSES, 0)
         items = []
         for _ in range(dice.between(1, 6)):
             name, quantity, cents = dice.pick(CLASSES), dice.between(1, 9), dice.between(5, 29_999)
@@ -237,11 +239,17 @@ def nightly_log(day: int, count: int) -> str:
         kind = dice.below(23)
         number = f"INV-2024-{dice.between(1, 480):05d}"
         if kind == 0:
-            lines.append(f"{stamp} WARN  match {number}: paid amount differs by {dice.pick(('0.01', '-0.01', '0.02'))}, left open")
+            lines.append(
+                f"{stamp} WARN  match {number}: paid amount differs by {dice.pick(('0.01', '-0.01', '0.02'))}, left open"
+            )
         elif kind == 1:
-            lines.append(f"{stamp} ERROR import {bank.name}: StatementError: {bank.name} line {dice.between(2, 99)}: not an amount")
+            lines.append(
+                f"{stamp} ERROR import {bank.name}: StatementError: {bank.name} line {dice.between(2, 99)}: not an amount"
+            )
         elif kind < 9:
-            lines.append(f"{stamp} INFO  import {bank.name}: entry {bank.name[:3].upper()}{dice.between(10**7, 10**8 - 1)} read")
+            lines.append(
+                f"{stamp} INFO  import {bank.name}: entry {bank.name[:3].upper()}{dice.between(10**7, 10**8 - 1)} read"
+            )
         else:
             lines.append(f"{stamp} INFO  match {number}: paid in full by {dice.pick(_SHOPS)} ({bank.name})")
     return "\n".join(lines) + "\n"

@@ -44,8 +44,17 @@ def stock(count: int) -> str:
     for index in range(count):
         name = f"{dice.pick(('desk', 'floor', 'wall', 'reading'))} {dice.pick(('lamp', 'shelf', 'clock'))} {index:03d}"
         place, note = dice.pick(("north hall", "south hall", "yard")), dice.pick(("", "returned", "b-ware", "last one"))
-        cells = (name, f"{dice.between(5, 480)}.{dice.below(100):02d}", dice.pick(("", "yes")), dice.below(60), place, note)
-        lines.append(",".join(str(cell) for cell in (*cells, dice.between(1, 40), f"{dice.between(1, 30)}.{dice.below(10)}")))
+        cells = (
+            name,
+            f"{dice.between(5, 480)}.{dice.below(100):02d}",
+            dice.pick(("", "yes")),
+            dice.below(60),
+            place,
+            note,
+        )
+        lines.append(
+            ",".join(str(cell) for cell in (*cells, dice.between(1, 40), f"{dice.between(1, 30)}.{dice.below(10)}"))
+        )
     return "\n".join(lines) + "\n"
 
 

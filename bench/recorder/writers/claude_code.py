@@ -40,7 +40,9 @@ class _Transcript:
                 yield from self._compaction(compactions[index])
             if line.role == "user":
                 if index:
-                    yield self._row("system", line.at - 900, subtype="turn_duration", durationMs=41_000 + 37 * index, isMeta=False)
+                    yield self._row(
+                        "system", line.at - 900, subtype="turn_duration", durationMs=41_000 + 37 * index, isMeta=False
+                    )
                     yield self._snapshot(line.at)
                 yield self._row("user", line.at, message={"role": "user", "content": line.text})
             elif line.role == "assistant":
@@ -110,8 +112,16 @@ class _Transcript:
     def _result(self, line: Line) -> Iterator[dict[str, Any]]:
         if line.tool == "bash" and len(line.text) > 2_000:
             head = line.text[:160]
-            progress = {"type": "bash_progress", "output": head, "fullOutput": head, "elapsedTimeSeconds": 2, "totalLines": 3}
-            yield self._row("progress", line.at - 400, data=progress, parentToolUseID=line.call_id, toolUseID="bash-progress-0")
+            progress = {
+                "type": "bash_progress",
+                "output": head,
+                "fullOutput": head,
+                "elapsedTimeSeconds": 2,
+                "totalLines": 3,
+            }
+            yield self._row(
+                "progress", line.at - 400, data=progress, parentToolUseID=line.call_id, toolUseID="bash-progress-0"
+            )
         block = {"tool_use_id": line.call_id, "type": "tool_result", "content": line.text, "is_error": line.is_error}
         # The raw copy of a result is most of a real file's bytes and nothing that the model sees: only its shape is kept.
         copy = {"type": "text", "truncatedCopy": True, "totalLines": line.text.count("\n") + 1}

@@ -100,7 +100,9 @@ class _Rollout:
         self.at = compaction.time
         kept = [_message("user", "input_text", line.text) for line in before if line.role == "user"]
         history = [*kept, _message("user", "input_text", compaction.summary)]
-        yield self._row("compacted", {"message": compaction.summary, "replacement_history": history, "window_number": 2})
+        yield self._row(
+            "compacted", {"message": compaction.summary, "replacement_history": history, "window_number": 2}
+        )
         yield self._event("context_compacted")
 
 
@@ -128,7 +130,13 @@ def _call(call: Call) -> dict[str, Any]:
         removed = "".join(f"-{line}\n" for line in arguments["old"].split("\n"))
         added = "".join(f"+{line}\n" for line in arguments["new"].split("\n"))
         patch = f"*** Begin Patch\n*** Update File: {arguments['path']}\n@@\n{removed}{added}*** End Patch"
-        return {"type": "custom_tool_call", "status": "completed", "call_id": call.id, "name": "apply_patch", "input": patch}
+        return {
+            "type": "custom_tool_call",
+            "status": "completed",
+            "call_id": call.id,
+            "name": "apply_patch",
+            "input": patch,
+        }
     if call.name == "bash":
         command = arguments["command"]
     elif call.name == "read_file":

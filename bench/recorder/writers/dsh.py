@@ -44,7 +44,9 @@ class _Log:
                 self.step = 0
                 yield self._event("turn/start", line.at, {"turn": self.turn})
                 content = [{"type": "text", "text": line.text}]
-                yield self._surface("user/message", line, {"content": content, "source": {"kind": "user"}, "role": "user"})
+                yield self._surface(
+                    "user/message", line, {"content": content, "source": {"kind": "user"}, "role": "user"}
+                )
                 if self.turn == 1:
                     header = {"config": self.provider, "system": self.conversation.system, "tools": list(TOOLS)}
                     yield self._event("request/header", line.at, {"header": header})
@@ -88,7 +90,8 @@ class _Log:
             content.append({"type": "text", "text": line.text})
             yield self._packed(line)
         content += [
-            {"type": "tool-call", "id": call.id, "name": call.name, "arguments": call.arguments_json} for call in line.calls
+            {"type": "tool-call", "id": call.id, "name": call.name, "arguments": call.arguments_json}
+            for call in line.calls
         ]
         message = {"role": "assistant", "content": content, "source": {"kind": "model", **self.provider}}
         data: dict[str, Any] = {**self._where(), "message": message}

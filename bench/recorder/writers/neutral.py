@@ -22,7 +22,11 @@ def _rows(conversation: Conversation) -> Iterator[dict[str, Any]]:
         "context_window": conversation.window,
     }
     for line in conversation.lines:
-        yield {key: value for key, value in _message(line).items() if key == "content" or value not in ("", [], None, False)}
+        yield {
+            key: value
+            for key, value in _message(line).items()
+            if key == "content" or value not in ("", [], None, False)
+        }
 
 
 def _message(line: Line) -> dict[str, Any]:
