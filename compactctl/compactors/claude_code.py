@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
 from compactctl.compactors._ask import Answer, ask
 from compactctl.compactors._clearing import clearable, cleared
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.compactors._reread import Reread, read_again
-from compactctl.context.view import Kind, Meter, View
+from compactctl.context.view import Base, Kind, Meter, View
 from compactctl.context.weights import weight_reaching
 from compactctl.errors import SummarizerError
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import USER, CompactionRecord, Message, Origin, Session, Tier, Trigger
+from compactctl.model import USER, CompactionRecord, Message, Origin, Session, Tier, Trigger, byte_length
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
 OUTPUT_RESERVE = 20_000
@@ -96,6 +97,7 @@ class ClaudeCodeCompactor(ListFace):
         self.breaks_refills = not numbers or numbers >= FIRST_VERSION_WITH_REFILL_BREAKER
         self.stopped = ""
         self._recorded_until = _first_full(session)
+        self._own: _OwnCount | None = None
         self._failures = 0
         self._refills = 0
         self._last_turn: int | None = None
@@ -130,23 +132,17 @@ class ClaudeCodeCompactor(ListFace):
     def occupied(self, view: View) -> int:
         """Give the tokens by which Claude Code decides: its last recorded usage and bytes / 4 of what came after.
 
-        The usage it saw holds its own microcompactions, so up to the first full one it is taken as it is recorded,
-        whatever this replay leaves in the view. Only where the meter counts by usage; else the meter's own figure.
+        The usage that it saw holds its own microcompactions, so up to the first full one it is taken as it is recorded,
+        whatever this replay leaves in the view. From there on the last usage of this history is what is added to. Only
+        where the meter counts by usage and the view is the recorded history; else it is the meter's own figure.
         """
-        if self.meter.name != "usage" or not view.pristine or view.turn > self._recorded_until:
+        if self.meter.name != "usage" or not view.pristine:
             return view.tokens
-        messages, calls = view.base.messages, view.base.calls
-        weigh = Bytes4().weigh
-        after = 0
-        position = view.hi - 1
-        for call in range(min(view.turn, len(calls)) - 1, -1, -1):
-            after += sum(map(weigh, messages[calls[call] + 1 : position + 1]))
-            reply = messages[calls[call]]
-            if reply.usage is not None and reply.usage.prompt > 0:
-                return reply.usage.prompt + max(reply.usage.output, weigh(reply) // 4) + after // 4
-            after += weigh(reply)
-            position = calls[call] - 1
-        return view.tokens
+        base = view.base
+        if self._own is None or self._own.base is not base:
+            self._own = _OwnCount(base, self._recorded_until)
+        tokens = self._own.tokens(view.turn, view.hi)
+        return view.tokens if tokens is None else tokens
 
     def _compact(self, view: View, trigger: Trigger) -> Step:
         start = 1 if view.has_system else 0
@@ -222,6 +218,26 @@ class ClaudeCodeCompactor(ListFace):
         if not self.meter.steady:
             return None
         return Quiet(weight=weight_reaching(self.meter, max(self.threshold if self.auto else self.manual_mark, 1)))
+
+
+class _OwnCount:
+    """What a session's own usage says before each turn, up to the turn from which on it is that of another history."""
+
+    def __init__(self, base: Base, until: int) -> None:
+        self.base = base
+        self._bytes = list(accumulate((byte_length(message.content) for message in base.messages), initial=0))
+        self._known: list[tuple[int, int] | None] = [None]
+        for turn, index in enumerate(base.calls):
+            usage = base.messages[index].usage
+            fresh = usage is not None and usage.prompt > 0 and turn < until
+            # The reply counts as it was recorded: some versions wrote it down too early, and counted so themselves.
+            known = (usage.prompt + usage.output, index + 1) if usage is not None and fresh else self._known[-1]
+            self._known.append(known)
+
+    def tokens(self, turn: int, stop: int) -> int | None:
+        """Give the last usage before a turn and bytes / 4 of the messages from there to ``stop``; None without any."""
+        known = self._known[min(turn, len(self._known) - 1)]
+        return None if known is None else known[0] + (self._bytes[stop] - self._bytes[known[1]]) // 4
 
 
 def _first_full(session: Session | None) -> int:
