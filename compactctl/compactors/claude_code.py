@@ -225,7 +225,7 @@ class _OwnCount:
 
     def __init__(self, base: Base, until: int) -> None:
         self.base = base
-        self._bytes = list(accumulate((byte_length(message.content) for message in base.messages), initial=0))
+        self._bytes = list(accumulate(map(_said, base.messages), initial=0))
         self._known: list[tuple[int, int] | None] = [None]
         for turn, index in enumerate(base.calls):
             usage = base.messages[index].usage
@@ -238,6 +238,13 @@ class _OwnCount:
         """Give the last usage before a turn and bytes / 4 of the messages from there to ``stop``; None without any."""
         known = self._known[min(turn, len(self._known) - 1)]
         return None if known is None else known[0] + (self._bytes[stop] - self._bytes[known[1]]) // 4
+
+
+def _said(message: Message) -> int:
+    """Give the bytes of what a message says: its text and the calls that it makes, not the ids that tie them."""
+    return byte_length(message.content) + sum(
+        byte_length(call.name) + byte_length(call.arguments) for call in message.tool_calls
+    )
 
 
 def _first_full(session: Session | None) -> int:
