@@ -189,7 +189,9 @@ def test_two_plugins_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest
     package = tmp_path / "doubles"
     package.mkdir()
     (package / "__init__.py").touch()
-    source = "from compactctl.compactors.none import COMPACTOR as C\nimport dataclasses\nD = dataclasses.replace(C)\ndel C\n"
+    source = (
+        "from compactctl.compactors.none import COMPACTOR as C\nimport dataclasses\nD = dataclasses.replace(C)\ndel C\n"
+    )
     (package / "first.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
 
