@@ -146,13 +146,13 @@ class Dir:
         """
         text = os.fspath(path)
         try:
-            if create:
+            try:
+                fd = fs.open(text, _DIR)
+            except FileNotFoundError:
+                if not create:
+                    return None
                 _make_with_parents(fs, path)
-            fd = fs.open(text, _DIR)
-        except FileNotFoundError as exc:
-            if create:
-                raise store_error(text, exc) from exc
-            return None
+                fd = fs.open(text, _DIR)
         except OSError as exc:
             raise store_error(text, exc) from exc
         return cls._checked(fs, fd, text)
@@ -164,6 +164,9 @@ class Dir:
         except OSError as exc:
             fs.close(fd)
             raise store_error(path, exc) from exc
+        except BaseException:
+            fs.close(fd)
+            raise
         if owner != os.geteuid():
             fs.close(fd)
             raise UnsafeStoreError(f"{path!r} belongs to another user: name a directory of your own")
@@ -246,7 +249,7 @@ class Dir:
         except OSError as exc:
             self.fs.close(fd)
             raise store_error(self.label(name), exc) from exc
-        except StoreError:
+        except BaseException:
             self.fs.close(fd)
             raise
         return fd

@@ -46,7 +46,7 @@ class AppendLog:
         except OSError as exc:
             home.fs.close(fd)
             raise store_error(home.label(name), exc) from exc
-        except StoreError:
+        except BaseException:
             home.fs.close(fd)
             raise
 
@@ -113,15 +113,15 @@ def locked_file(home: Dir, name: str, flags: int) -> int | None:
         found = home.look(name)
         if found is not None and found.st_ino == fs.fstat(fd).st_ino:
             return fd
-        fs.close(fd)
     except OSError as exc:
         fs.close(fd)
-        if exc.errno in (errno.EAGAIN, errno.EACCES):
+        if exc.errno == errno.EAGAIN:
             raise LockedError(f"{home.label(name)!r} is being written by another process: wait for it") from exc
         raise store_error(home.label(name), exc) from exc
-    except StoreError:
+    except BaseException:
         fs.close(fd)
         raise
+    fs.close(fd)
     return None
 
 
