@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compactctl.context.anchors import MISSING, parse_anchors_and_summary, previous_text
 from compactctl.model import Anchor, AnchorType, Message, ToolCall, byte_length
