@@ -14,6 +14,9 @@ from compactctl.reports._words import percent, size, tiers, tokens
 
 _STYLES = {"warn": "yellow", "soft": "cyan", "full": "blue", "emergency": "bold red"}
 _SEVERITIES = {"error": "bold red", "warn": "yellow", "info": "dim"}
+_ANSI = {"bold": "1", "dim": "2", "bold red": "1;31", "yellow": "33", "blue": "34", "cyan": "36"}
+# Notices of one session beyond these are counted, not shown; --verbose shows every compaction.
+_FIRST_NOTICES, _LAST_NOTICES = 16, 4
 
 
 def notices(compactions: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> Iterator[tuple[str, str, str]]:
@@ -98,9 +101,10 @@ class Screen:
 
     def line(self, words: str = "", style: str = "") -> None:
         """Write one line of text that is already safe."""
-        from rich.text import Text
-
-        self._console.print(Text(words, style=style), soft_wrap=True)
+        # There can be thousands of them, and a console's own machinery costs more than the replay that they tell of.
+        if self._console.color_system and style:
+            words = f"\x1b[{_ANSI[style]}m{words}\x1b[0m"
+        self._out.write(words + "\n")
 
     def session(self, session: Mapping[str, Any], *, verbose: bool = False) -> None:
         """Write the head of a session and a notice for each compaction."""
@@ -110,7 +114,13 @@ class Screen:
             f"window {session['window']:,} ({safe(session['window_source'])})",
             "bold",
         )
-        for tier, first, second in notices(session["compactions"], verbose=verbose):
+        shown = list(notices(session["compactions"], verbose=verbose))
+        hidden = 0 if verbose else len(shown) - _FIRST_NOTICES - _LAST_NOTICES
+        for number, (tier, first, second) in enumerate(shown):
+            if hidden > 0 and _FIRST_NOTICES <= number < _FIRST_NOTICES + hidden:
+                if number == _FIRST_NOTICES:
+                    self.line(f"  ... {hidden} more notices (--verbose shows every compaction)", "dim")
+                continue
             self.line(f"  {first}", _STYLES.get(tier, ""))
             self.line(f"      {second}")
         if not session["compactions"]:
