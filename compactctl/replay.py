@@ -6,9 +6,11 @@ compactor promised to do nothing cost nothing where nobody wants their records.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
@@ -235,3 +237,13 @@ class _Reality:
         own = system + [view.made(m, Kind.REPLACED) for m in replacement]
         # What was recorded after the compaction goes on behind it.
         return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, True)
+
+
+class _CallableModule(ModuleType):
+    """Python puts this module under the name of the function, ``compactctl.replay``, whenever it is imported."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Iterator[Turn]:
+        return replay(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import accumulate
 
+from compactctl.context.prefix import shared_items
 from compactctl.context.view import Base, Item, Meter, MeterContext, View
 from compactctl.model import Message
 
@@ -23,13 +24,21 @@ class Scale:
         first = stub_weight if base.offset else 0
         self.prefix: list[int] = start + list(accumulate(map(meter.weigh, recorded), initial=first))
         self._made: dict[int, tuple[Item, int]] = {}
-        self._own: list[Item] | None = None
-        self._own_length = 0
-        self._own_weight = 0
+        self._own: list[Item] = []
+        # Running totals over the own items of the view that was looked at last; the next one mostly begins like it.
+        self._sums: list[int] = [0]
 
     def weight(self, view: View) -> int:
         """Give the weight of a view."""
-        return self._own_total(view) + self.prefix[view.hi] - self.prefix[view.lo]
+        return self._own_sums(view)[view.own_length] + self.prefix[view.hi] - self.prefix[view.lo]
+
+    def weight_before(self, view: View, position: int) -> int:
+        """Give the weight of the messages of a view before a position."""
+        own = view.own_length
+        sums = self._own_sums(view)
+        if position <= own:
+            return sums[position]
+        return sums[own] + self.prefix[view.lo + position - own] - self.prefix[view.lo]
 
     def tokens(self, view: View) -> int:
         """Give the tokens of a view."""
@@ -63,10 +72,15 @@ class Scale:
         """Give the weight of a message that is in no view."""
         return self.meter.weigh(message)
 
-    def _own_total(self, view: View) -> int:
-        own = view.own_buffer
-        if own is not self._own or view.own_length < self._own_length:
-            self._own, self._own_length, self._own_weight = own, 0, 0
-        self._own_weight += sum(map(self.item_weight, own[self._own_length : view.own_length]))
-        self._own_length = view.own_length
-        return self._own_weight
+    def _own_sums(self, view: View) -> list[int]:
+        own, length, sums = view.own_buffer, view.own_length, self._sums
+        if own is not self._own:
+            same = shared_items(self._own, own, min(len(sums) - 1, length))
+            del sums[same + 1 :]
+            self._own = own
+        if len(sums) <= length:
+            total = sums[-1]
+            for item in own[len(sums) - 1 : length]:
+                total += self.item_weight(item)
+                sums.append(total)
+        return sums

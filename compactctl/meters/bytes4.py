@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from compactctl.context.view import MeterContext
 from compactctl.model import Message, Session, byte_length
-from compactctl.ports import MeterSpec
+from compactctl.ports import MeterSpec, RankSource
 
 
 class Bytes4:
@@ -43,7 +43,7 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
     return sum(map(Bytes4().weigh, messages)) // 4
 
 
-def _make(session: Session | None) -> Bytes4:
+def _make(session: Session | None, ranks: RankSource | None = None) -> Bytes4:
     return Bytes4()
 
 
