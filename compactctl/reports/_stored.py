@@ -200,4 +200,3 @@ _HARNESS9_KEYS: tuple[str, ...] = (
     *("summarizer_calls", "summarizer_failures", "summary_input_tokens", "summary_output_tokens"),
     *("without_compaction", "measures", "findings", "compactions", "run"),
 )
-

@@ -262,7 +262,7 @@ def frame(made: Table) -> Any:
     """Give a table as a pandas DataFrame; integers that may be missing are ``Int64``, so that none becomes a float."""
     import pandas
 
-    kinds = {int: "Int64", float: "Float64", str: "string", bool: "boolean"}
+    kinds: dict[type, Any] = {int: "Int64", float: "Float64", str: "string", bool: "boolean"}
     columns = zip(*made.rows, strict=True) if made.rows else [()] * len(made.columns)
     return pandas.DataFrame(
         {

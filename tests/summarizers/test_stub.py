@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compactctl.context.anchors import MISSING, parse_anchors_and_summary, previous_text
 from compactctl.model import Anchor, AnchorType, Message, ToolCall, byte_length
@@ -16,10 +16,12 @@ GOAL = "Make the parser accept empty rows.\nNever touch the schema file."
 
 
 def call(id: str, name: str, arguments: str, says: str = "") -> Message:
+    """Give an assistant message that makes one call."""
     return Message("assistant", says, (ToolCall(id, name, arguments),))
 
 
 def result(id: str, text: str, failed: bool = False) -> Message:
+    """Give the result of a call."""
     return Message("tool", text, tool_call_id=id, is_error=failed)
 
 
@@ -39,10 +41,12 @@ SESSION = (
 
 
 def anchors_of(text: str) -> dict[AnchorType, str]:
+    """Give the anchors of a summary by kind."""
     return {anchor.type: anchor.content for anchor in parse_anchors_and_summary(text)[0]}
 
 
 def summarize(messages: Sequence[Message], **keywords: object) -> str:
+    """Summarise with a stub that has seen nothing yet."""
     return stub.StubSummarizer().summarize(SummaryRequest(messages, **keywords)).text  # type: ignore[arg-type]
 
 
@@ -86,7 +90,7 @@ def test_what_follows_the_span_is_not_known_to_it() -> None:
 
 
 def test_a_second_summary_keeps_the_goal_and_adds_the_rest() -> None:
-    """An incremental summary merges: the goal stays first, a newer outcome replaces the older one of the same command."""
+    """An incremental summary merges: the goal stays first, a newer outcome replaces the older one."""
     first, prose = parse_anchors_and_summary(summarize(SESSION))
     later = (
         Message("user", "Also update the README, and always run ruff."),
@@ -115,8 +119,7 @@ def test_summaries_stay_within_their_budget_round_after_round(form: SummaryForma
             ),
             result(f"a{turn}", f"NameError: name_{turn} " * 50, failed=True),
         ]
-        known = text
-        text = summarize(rows, previous=(lambda: known) if known else None, anchors=anchors, format=form, budget=300)
+        text = summarize(rows, previous=partial(str, text) if text else None, anchors=anchors, format=form, budget=300)
         anchors = parse_anchors_and_summary(text)[0] if form is SummaryFormat.ANCHORS else ()
         assert byte_length(text) <= 1200
     assert "Request 0" in text, "the first request is what must not go"

@@ -149,7 +149,7 @@ def _sweep(agent: Agent) -> None:
             "" if column in ("sold", "note") else f"Queries with `{column}`, and the rows of one of them.",
             bash(f"python3 tools/corpus.py --only '{column}' | grep -A9 '^query' | sed -n '1,230p'"),
             bash(
-                f"grep -E '^{column.replace('.', '[.]')} [<>=!]' data/queries.txt | grep -v ' and \\| or ' | sed -n '1,2p' | while read -r query; do echo \"$query\"; python3 tools/run.py \"$query\" data/stock.csv; done"
+                f"grep -E '^{column.replace('.', '[.]')} [<>=!]' data/queries.txt | grep -vE ' and | or ' | sed -n '1,2p' | while read -r query; do echo \"$query\"; python3 tools/run.py \"$query\" data/stock.csv; done"
             ),
         )
     agent.turn(
