@@ -75,7 +75,8 @@ def timeline(
 
     ``prefix`` and the number of a notice make the address to which its mark links.
     """
-    points, window = detail.timeline.at_most(most), session["window"]
+    points = detail.timeline.at_most(most)
+    window: int | None = session["window"]
     if not points or not window:
         return None
     values = [v for p in points for v in (p.before, p.tokens, p.real, p.recorded) if v is not None]

@@ -81,7 +81,12 @@ def render(document: Mapping[str, Any]) -> bytes:
     return page
 
 
-def _page(document: Mapping[str, Any], measure: Measure) -> bytes:
+def index(document: Mapping[str, Any], pages: Sequence[str]) -> bytes:
+    """Give a page over all sessions that draws none and links to a page of each; ``pages`` are their addresses."""
+    return _page(document, Measure(0, 0, 0, 0), pages)
+
+
+def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = ()) -> bytes:
     from jinja2 import Environment, StrictUndefined
 
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
@@ -92,7 +97,7 @@ def _page(document: Mapping[str, Any], measure: Measure) -> bytes:
     sections = [
         _section(f"s{place}", sessions[place], details[place] if details else None, share, measure) for place in drawn
     ]
-    linked = {place: f"s{place}" for place in drawn}
+    linked = dict(enumerate(pages)) if pages else {place: f"#s{place}" for place in drawn}
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
     style, script = _asset("page.css"), _asset("page.js")
@@ -103,11 +108,12 @@ def _page(document: Mapping[str, Any], measure: Measure) -> bytes:
         title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
         header=header(document),
         rows=[
-            _row(sessions[place], details[place] if details else None, linked.get(place)) for place in order[:MOST_ROWS]
+            _row(sessions[place], details[place] if details else None, linked.get(place))
+            for place in (order if pages else order[:MOST_ROWS])
         ],
-        more_rows=max(0, len(order) - MOST_ROWS),
+        more_rows=0 if pages else max(0, len(order) - MOST_ROWS),
         sections=sections,
-        undrawn=len(order) - len(drawn),
+        undrawn=0 if pages else len(order) - len(drawn),
         tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
         turns=sum(row.turns or 0 for row in tiers),
         findings=finding_groups(sessions),
