@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compactctl.cli._stored import Choice, Damage, names_of, read_sessions
 from compactctl.errors import NothingMatchedError
@@ -26,8 +26,9 @@ def report_frame(
     """Give a table of stored runs, the last complete one of each session unless told otherwise.
 
     ``table`` is ``sessions``, ``compactions``, ``turns``, ``offloads`` or ``findings``; the columns and their units are
-    those of ``compactctl report --rows TABLE --format csv`` and are listed with their meaning in ``frame.attrs``. Raises
-    NothingMatchedError for an unknown session or run, UsageError for an unknown table, StoreError for an unsafe
+    those of ``compactctl report --rows TABLE --format csv``; ``frame.attrs`` says what each means.
+
+    Raises NothingMatchedError for an unknown session or run, UsageError for an unknown table, StoreError for an unsafe
     directory.
     """
     from compactctl.reports._stored import report_document
@@ -42,6 +43,6 @@ def report_frame(
     if not found:
         raise NothingMatchedError("no run to report; `compactctl replay PATH` makes one")
     rows = made(report_document(found), table)
-    out: Any = frame(rows)
+    out: pandas.DataFrame = frame(rows)
     out.attrs = {column.name: column.help for column in rows.columns}
     return out

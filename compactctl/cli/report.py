@@ -87,12 +87,8 @@ def report(
         document = report_document(found) | ({"rows": rows} if rows else {})
         _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
         for site in sites:
-            write_site(
-                site,
-                document,
-                read_sessions(store, names, choice, Damage(), text=include_text, points=MOST),
-                include_text=include_text,
-            )
+            again = read_sessions(store, names, choice, Damage(), text=include_text, points=MOST)
+            write_site(site, document, again, include_text=include_text)
     return problems(errors)
 
 

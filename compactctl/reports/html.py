@@ -101,17 +101,15 @@ def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
     style, script = _asset("page.css"), _asset("page.js")
+    listed = order if pages else order[:MOST_ROWS]
     tiers = tier_rows(sessions)
     template = environment.from_string(_asset("page.html.j2"))
     return template.render(
         document=document,
         title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
         header=header(document),
-        rows=[
-            _row(sessions[place], details[place] if details else None, linked.get(place))
-            for place in (order if pages else order[:MOST_ROWS])
-        ],
-        more_rows=0 if pages else max(0, len(order) - MOST_ROWS),
+        rows=[_row(sessions[i], details[i] if details else None, linked.get(i)) for i in listed],
+        more_rows=len(order) - len(listed),
         sections=sections,
         undrawn=0 if pages else len(order) - len(drawn),
         tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
