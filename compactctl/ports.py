@@ -22,8 +22,8 @@ __all__ = [
     "CompactorSpec",
     "ForceCompactor",
     "HistoryMode",
-    "MemoryExtractor",
     "MakeMeter",
+    "MemoryExtractor",
     "Meter",
     "MeterContext",
     "MeterSpec",
@@ -31,6 +31,7 @@ __all__ = [
     "Option",
     "Ports",
     "Quiet",
+    "RankSource",
     "RecordStore",
     "RecordedCompactor",
     "Span",
@@ -332,14 +333,18 @@ class CompactorSpec:
     uses_summarizer: bool = False
 
 
+# Gives the rank file of an encoding by its name, None where it is not at hand.
+RankSource = Callable[[str], bytes | None]
+
+
 class MakeMeter(Protocol):
     """Builds a meter for a session.
 
-    A session hands its recorded usage to the meters that need it, ``ranks`` the rank file of an encoding by its name
-    (None where it is not at hand). Raises UsageError where the meter cannot be had, saying what is missing.
+    A session hands its recorded usage to the meters that need it, ``ranks`` the files of encodings to those that do.
+    Raises UsageError where the meter cannot be had, saying what is missing.
     """
 
-    def __call__(self, session: Session | None, ranks: Callable[[str], bytes | None] | None = None) -> Meter:
+    def __call__(self, session: Session | None, ranks: RankSource | None = None) -> Meter:
         """Give the meter."""
 
 

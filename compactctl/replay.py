@@ -6,9 +6,11 @@ compactor promised to do nothing cost nothing where nobody wants their records.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
@@ -32,12 +34,16 @@ CLEARED_TEXT = "[cleared]"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a provider would accept: the window in real tokens, and how many retries an overflow gets."""
+    """What a provider would accept: the window in real tokens, and how many retries an overflow gets.
+
+    ``scale`` is the base of the replay weighed under ``real``, where the caller has it already.
+    """
 
     window: int
     real: Meter
     reserve: int = 0
     overflow_retries: int = 0
+    scale: Scale | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
     """Drive a compactor over a session's turns; without ``plan.skip`` every span is one turn."""
     turns = len(base.calls)
     reality = _Reality(base, plan.compactions)
-    scale = Scale(base, plan.limits.real) if plan.limits else None
+    scale = (plan.limits.scale or Scale(base, plan.limits.real)) if plan.limits else None
     history = base.view(0)
     turn = 0
     while turn < turns:
@@ -172,7 +178,7 @@ def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -
     stamp = view.base.messages[view.base.calls[view.turn]].timestamp
     duration = plan.clock.now() - started if plan.clock and started is not None else None
     record = replace(step.record, history=str(plan.history), timestamp=stamp, duration=duration)
-    return replace(step, record=record)
+    return Step(step.view, record, step.write_back, step.quiet)
 
 
 def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> int:
@@ -235,3 +241,13 @@ class _Reality:
         own = system + [view.made(m, Kind.REPLACED) for m in replacement]
         # What was recorded after the compaction goes on behind it.
         return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, True)
+
+
+class _CallableModule(ModuleType):
+    """Python puts this module under the name of the function, ``compactctl.replay``, whenever it is imported."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Iterator[Turn]:
+        return replay(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .story import all_stories
+from .story import Story, all_stories
 from .tiers import runs, view_tiers
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_sessions"
@@ -19,10 +21,13 @@ def main() -> None:
     parser.add_argument("--tiers", action="store_true", help="print the tier of each turn, as the seed computes it")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for story in all_stories():
-        if arguments.words and not any(word in story.file for word in arguments.words):
-            continue
-        conversation, written = story.record()
+    stories = [
+        story for story in all_stories() if not arguments.words or any(word in story.file for word in arguments.words)
+    ]
+    # Each story has its own tree and mostly waits for its commands, so threads are enough.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        recorded = list(pool.map(Story.record, stories))
+    for story, (conversation, written) in zip(stories, recorded, strict=True):
         (arguments.output / story.file).write_bytes(written)
         calls = sum(1 for line in conversation.lines if line.role == "assistant")
         print(f"{story.file}: {len(written)} bytes, {len(conversation.lines)} messages, {calls} turns")

@@ -19,8 +19,9 @@ from .conversation import Conversation
 class Story:
     """One sample: its file, what happens in it, and the script that makes it happen.
 
-    ``start`` is the time of the first message in milliseconds since the epoch. ``setup`` are commands that are run on the tree before the
-    session begins. ``damage`` changes the written bytes of a sample that shows a broken file.
+    ``start`` is the time of the first message in milliseconds since the epoch. ``setup`` are
+    commands that are run on the tree before the session begins. ``damage`` changes the written bytes of a sample that
+    shows a broken file.
     """
 
     file: str

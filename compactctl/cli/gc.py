@@ -52,7 +52,7 @@ def gc(
       compactctl gc --older-than 14d --yes   what nobody replayed for two weeks
       compactctl gc --keep-runs 3 --yes      old runs of every session
       compactctl gc --state-dir .harness9 --records-dir ~/.harness9/compaction_records 4f1c2a
-    """  # noqa: D301 - \b is click's mark for lines that keep their breaks
+    """
     from compactctl.store import open_store
     from compactctl.store.gc import Selection, apply_gc, plan_gc
 

@@ -49,7 +49,7 @@ def inspect(
                 errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
             else:
                 documents.append(result)
-                notes(result["warnings"], quiet=quiet)
+                notes((f"{result['session_id']}: {words}" for words in result["warnings"]), quiet=quiet)
     if not documents and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to inspect; name a transcript"))
     if documents:

@@ -92,22 +92,22 @@ def replay(
     # Records of quiet turns are needed wherever they are kept or listed one by one.
     skip = dry_run and settings["measures"] == ("none",) and len(wanted) == 1 and screen is not None and not verbose
     work = Work(settings, setup.compact_at, dry_run, skip, wait)
-    account = Account()
+    found, account = find_inputs(paths), Account()
     documents: list[dict[str, object]] = []
     errors: list[CompactctlError] = []
     statuses: list[int] = []
     try:
         with progress(quiet=quiet) as show:
             for result in each_session(
-                find_inputs(paths), account, _task, work, jobs=settings["jobs"], side_threads=subagents, progress=show
+                found, account, _task, work, jobs=settings["jobs"], side_threads=subagents, progress=show
             ):
                 if isinstance(result, Failed):
                     errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
                     continue
                 documents.append(result.document)
                 statuses.extend(result.statuses)
-                notes(result.warnings, quiet=quiet)
-                if screen is not None:
+                notes((f"{result.document['session_id']}: {words}" for words in result.warnings), quiet=quiet)
+                if screen is not None and (result.document["compactions"] or len(found.candidates) == 1 or verbose):
                     screen.session(result.document, verbose=verbose)
                     _print(screen.taken())
     except KeyboardInterrupt:

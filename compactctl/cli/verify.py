@@ -14,7 +14,7 @@ from compactctl.reports._safe import safe
 
 if TYPE_CHECKING:
     from compactctl.store import Store
-    from compactctl.store.problems import Problem
+    from compactctl.store.problems import Level, Problem
     from compactctl.store.repair import RepairStep
     from compactctl.store.verify import Verified
 
@@ -47,7 +47,7 @@ def verify(
       compactctl verify --repair              what a repair would do
       compactctl verify --repair --yes        do it
       compactctl verify --state-dir .harness9 --records-dir ~/.harness9/compaction_records
-    """  # noqa: D301 - \b is click's mark for lines that keep their breaks
+    """
     from compactctl.store import open_store
     from compactctl.store.repair import apply_repair, plan_repair
     from compactctl.store.verify import verify as check
@@ -120,7 +120,7 @@ def line_of(problem: Problem) -> str:
     return f"{problem.level}: {place}: {safe(problem.text)}"
 
 
-def _levels() -> list[str]:
+def _levels() -> list[Level]:
     from compactctl.store.problems import Level
 
     return [Level.ERROR, Level.WARNING, Level.INFO]

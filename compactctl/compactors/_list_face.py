@@ -58,8 +58,10 @@ def record_of(
     """Give the record of a change of view, its counts and tokens filled in.
 
     ``answer`` is what a summarizer said, also where it was refused. ``dropped`` are the messages that are gone and were
-    not summarised.
+    not summarised. A change that freed nothing is noted as ``not_smaller``.
     """
+    if after is not before and after.weight >= before.weight:
+        notes = (*notes, "not_smaller")
     tokens_before = before.tokens
     tokens_after = tokens_before if after is before else after.tokens
     return CompactionRecord(

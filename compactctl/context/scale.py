@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import accumulate
+from itertools import accumulate, islice
 
-from compactctl.context.view import Base, Item, Meter, MeterContext, View
+from compactctl.context.growth import Growth
+from compactctl.context.prefix import shared_items
+from compactctl.context.view import Base, Item, Kind, Meter, MeterContext, View
 from compactctl.model import Message
 
 
@@ -21,15 +23,30 @@ class Scale:
         recorded = base.messages[base.offset :]
         start = [0] * base.offset
         first = stub_weight if base.offset else 0
-        self.prefix: list[int] = start + list(accumulate(map(meter.weigh, recorded), initial=first))
-        self._made: dict[int, tuple[Item, int]] = {}
-        self._own: list[Item] | None = None
-        self._own_length = 0
-        self._own_weight = 0
+        # A meter that weighs as the base's own does shares its work: the weight of a view is then known already.
+        self._native = meter == base.meter and base.prefix[base.offset] == first
+        self.prefix: list[int] = (
+            base.prefix if self._native else start + list(accumulate(map(meter.weigh, recorded), initial=first))
+        )
+        self._weights = _Weights(self)
+        self.growth = Growth(base.calls, self.prefix, meter)
+        self._own: list[Item] = []
+        # Running totals over the own items of the view that was looked at last; the next one mostly begins like it.
+        self._sums: list[int] = [0]
 
     def weight(self, view: View) -> int:
         """Give the weight of a view."""
-        return self._own_total(view) + self.prefix[view.hi] - self.prefix[view.lo]
+        if self._native:
+            return view.weight
+        return self._own_sums(view)[view.own_length] + self.prefix[view.hi] - self.prefix[view.lo]
+
+    def weight_before(self, view: View, position: int) -> int:
+        """Give the weight of the messages of a view before a position."""
+        own = view.own_length
+        sums = self._own_sums(view)
+        if position <= own:
+            return sums[position]
+        return sums[own] + self.prefix[view.lo + position - own] - self.prefix[view.lo]
 
     def tokens(self, view: View) -> int:
         """Give the tokens of a view."""
@@ -53,20 +70,33 @@ class Scale:
         """Give the weight of one item."""
         if item.index >= 0 and item.message is self.base.messages[item.index]:
             return self.prefix[item.index + 1] - self.prefix[item.index]
-        known = self._made.get(id(item))
-        if known is None:
-            # The item is kept beside its weight, so that its id cannot be taken by another one.
-            known = self._made[id(item)] = (item, self.meter.weigh(item.message))
-        return known[1]
+        return self.meter.weigh(item.message)
 
     def message_weight(self, message: Message) -> int:
         """Give the weight of a message that is in no view."""
         return self.meter.weigh(message)
 
-    def _own_total(self, view: View) -> int:
-        own = view.own_buffer
-        if own is not self._own or view.own_length < self._own_length:
-            self._own, self._own_length, self._own_weight = own, 0, 0
-        self._own_weight += sum(map(self.item_weight, own[self._own_length : view.own_length]))
-        self._own_length = view.own_length
-        return self._own_weight
+    def _own_sums(self, view: View) -> list[int]:
+        own, length, sums = view.own_buffer, view.own_length, self._sums
+        if own is not self._own:
+            same = shared_items(self._own, own, min(len(sums) - 1, length))
+            del sums[same + 1 :]
+            self._own = own
+        if len(sums) <= length:
+            weights = map(self._weights.__getitem__, own[len(sums) - 1 : length])
+            sums += islice(accumulate(weights, initial=sums[-1]), 1, None)
+        return sums
+
+
+class _Weights(dict[Item, int]):
+    """The weights of items that all replays of a session share; what one replay made is weighed when it is met."""
+
+    def __init__(self, scale: Scale) -> None:
+        super().__init__()
+        self._scale = scale
+
+    def __missing__(self, item: Item) -> int:
+        weight = self._scale.item_weight(item)
+        if item.kind in (Kind.RECORDED, Kind.OFFLOADED) and item.index >= 0:
+            self[item] = weight
+        return weight

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compactctl.context.view import MeterContext
-from compactctl.meters._images import IMAGE_TOKENS
+from compactctl.meters._images import IMAGE_TOKENS, image_count
 from compactctl.model import ASSISTANT, SYSTEM, Message, Session
-from compactctl.ports import MeterSpec
+from compactctl.ports import MeterSpec, RankSource
 
 OVERHEAD = 4  # tokens for each message, and again for each block in it
 
@@ -52,7 +52,7 @@ class Dsh:
         for call in message.tool_calls:
             weight += quarter(call.name) + quarter(call.arguments) + OVERHEAD
         if parts is not None:
-            weight += parts.images * (IMAGE_TOKENS + OVERHEAD)
+            weight += image_count(message) * (IMAGE_TOKENS + OVERHEAD)
             if parts.thinking_chars:
                 weight += (parts.thinking_chars + 3) // 4 + OVERHEAD
         if message.role == ASSISTANT and not weight:
@@ -64,7 +64,7 @@ class Dsh:
         return weight
 
 
-def _make(session: Session | None) -> Dsh:
+def _make(session: Session | None, ranks: RankSource | None = None) -> Dsh:
     return Dsh()
 
 

@@ -3,71 +3,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactctl.reports._facts import facts
+from compactctl.reports._notices import notices
+from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
+from compactctl.reports._terminal import in_depth, overview
 from compactctl.reports._words import percent, size, tiers, tokens
 
 _STYLES = {"warn": "yellow", "soft": "cyan", "full": "blue", "emergency": "bold red"}
 _SEVERITIES = {"error": "bold red", "warn": "yellow", "info": "dim"}
-
-
-def notices(compactions: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> Iterator[tuple[str, str, str]]:
-    """Give the seed's two lines for each compaction (section 5.4): tier, first line, second line.
-
-    Consecutive turns of one tier are folded into one notice with their count unless ``verbose``.
-    """
-    if verbose:
-        for row in compactions:
-            yield _notice([row])
-        return
-    for _, pairs in groupby(_numbered(compactions), key=lambda pair: pair[0]):
-        yield _notice([row for _, row in pairs])
-
-
-def _numbered(compactions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[int, str, int], Mapping[str, Any]]]:
-    """Give each compaction with a key that consecutive turns of one tier share."""
-    start = 0
-    last: Mapping[str, Any] | None = None
-    for row in compactions:
-        alike = last is not None and row["tier"] == last["tier"] and row["trigger"] == last["trigger"]
-        if last is None or not alike or row["turn"] > last["turn"] + 1:
-            start = row["turn"]
-        last = row
-        yield (row["tier"], row["trigger"], start), row
-
-
-def _notice(rows: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
-    first, last = rows[0], rows[-1]
-    where = f"turn {first['turn']}" if len(rows) == 1 else f"turns {first['turn']}-{last['turn']} (x{len(rows)})"
-    manual = "" if first["trigger"] == "pressure" else f" {first['trigger']}"
-    head = (
-        f"{where}: [{first['tier_name']}]{manual} {tokens(first['tokens_before'])} -> {tokens(first['tokens_after'])}"
-    )
-    line = f"{head} tokens ({percent(first['reduction'])} reduction)"
-    if len(rows) > 1:
-        line += f", last {tokens(last['tokens_before'])} -> {tokens(last['tokens_after'])}"
-    return first["tier_name"].lower(), line, _details(rows)
-
-
-def _details(rows: Sequence[Mapping[str, Any]]) -> str:
-    last = rows[-1]
-    most = max(rows, key=lambda row: row["offloaded_bytes"])
-    parts = []
-    found = [a for a in last["anchors"] or () if a["content"] != "N/A"]
-    if last["summarized"]:
-        parts.append(f"{len(found)} of 5 anchors")
-    parts.append(f"{most['offloaded']} offload({size(most['offloaded_bytes'])})")
-    parts.append(f"{last['summarized']} summarized" if last["summarized"] else "no summary")
-    if last["dropped"]:
-        parts.append(f"{last['dropped']} dropped")
-    parts.append(f"tail: {last['preserved_tail']} preserved")
-    problems = sorted({row["error"] for row in rows if row["error"]} | {n for row in rows for n in row["notes"]})
-    return " | ".join(parts) + (f" | {', '.join(map(safe, problems))}" if problems else "")
+_ANSI = {"bold": "1", "dim": "2", "bold red": "1;31", "yellow": "33", "blue": "34", "cyan": "36"}
+# Notices of one session beyond these are counted, not shown; --verbose shows every compaction.
+_FIRST_NOTICES, _LAST_NOTICES = 16, 4
 
 
 class Screen:
@@ -98,9 +49,10 @@ class Screen:
 
     def line(self, words: str = "", style: str = "") -> None:
         """Write one line of text that is already safe."""
-        from rich.text import Text
-
-        self._console.print(Text(words, style=style), soft_wrap=True)
+        # There can be thousands of them, and a console's own machinery costs more than the replay that they tell of.
+        if self._console.color_system and style:
+            words = f"\x1b[{_ANSI[style]}m{words}\x1b[0m"
+        self._out.write(words + "\n")
 
     def session(self, session: Mapping[str, Any], *, verbose: bool = False) -> None:
         """Write the head of a session and a notice for each compaction."""
@@ -110,25 +62,49 @@ class Screen:
             f"window {session['window']:,} ({safe(session['window_source'])})",
             "bold",
         )
-        for tier, first, second in notices(session["compactions"], verbose=verbose):
-            self.line(f"  {first}", _STYLES.get(tier, ""))
-            self.line(f"      {second}")
+        shown = list(notices(session["compactions"], verbose=verbose))
+        hidden = 0 if verbose else len(shown) - _FIRST_NOTICES - _LAST_NOTICES
+        for number, notice in enumerate(shown):
+            if hidden > 0 and _FIRST_NOTICES <= number < _FIRST_NOTICES + hidden:
+                if number == _FIRST_NOTICES:
+                    self.line(f"  ... {hidden} more notices (--verbose shows every compaction)", "dim")
+                continue
+            self.line(f"  {notice.head}", _STYLES.get(notice.tier, ""))
+            self.line(f"      {notice.details}")
         if not session["compactions"]:
             self.line("  no compaction")
         self.line()
 
+    def sessions(self, sessions: Sequence[Mapping[str, Any]]) -> None:
+        """Write the whole report of a replay."""
+        for session in sessions:
+            if session["compactions"] or len(sessions) <= _FEW:
+                self.session(session)
+        self.summary(sessions)
+        self.findings(sessions)
+
     def summary(self, sessions: Sequence[Mapping[str, Any]]) -> None:
-        """Write the table of all sessions, each with its bound in the row below."""
+        """Write the table of all sessions, with the bounds; of many sessions the worst, and a row for all."""
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2), show_edge=False)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
         for name, justify in _COLUMNS:
             table.add_column(name, justify=justify, no_wrap=self._wide, overflow="fold", header_style="bold")
-        for session in sessions:
+        few = len(sessions) <= _FEW
+        shown = sessions if few else sorted(sessions, key=_badness)[:_MOST_ROWS]
+        for session in shown:
             table.add_row(*map(Text, _row(session)))
-            table.add_row(*map(Text, _bound_row(session)), style="dim")
+            if few:
+                table.add_row(*map(Text, _bound_row(session)), style="dim")
+        if not few:
+            everything = _all_of(sessions)
+            table.add_row(*map(Text, _row(everything)), style="bold")
+            table.add_row(*map(Text, _bound_row(everything)), style="dim")
         self._console.print(table)
+        if len(shown) < len(sessions):
+            hidden = len(sessions) - len(shown)
+            self.line(f"worst first; {hidden} more sessions are in --format csv, json, ... and in `report`")
 
     def findings(self, sessions: Sequence[Mapping[str, Any]]) -> None:
         """Write what went wrong, worst first, each with what to try."""
@@ -138,11 +114,22 @@ class Screen:
             return
         self.line()
         self.line("What to look at, worst first:", "bold")
-        for _, _, finding, session in sorted(rows, key=lambda row: row[:2]):
+        # The same finding in many sessions is one line, told by the first of them.
+        alike: dict[str, list[tuple[int, int, Mapping[str, Any], Mapping[str, Any]]]] = {}
+        for row in sorted(rows, key=lambda row: row[:2]):
+            alike.setdefault(row[2]["id"], []).append(row)
+        for group in alike.values():
+            _, _, finding, session = group[0]
             name = f"{safe(session['session_id'])}: " if len(sessions) > 1 else ""
-            self.line(f"  {finding['severity']:<5} {name}{safe(finding['message'])}", _SEVERITIES[finding["severity"]])
+            more = f" (and {len(group) - 1} more sessions)" if len(group) > 1 else ""
+            words = f"  {finding['severity']:<5} {name}{safe(finding['message'])}{more}"
+            self.line(words, _SEVERITIES[finding["severity"]])
             self.line(f"        try: {safe(finding['advice'])}")
 
+
+# Up to so many sessions are shown one by one, each with its bound; of more the worst, up to so many rows.
+_FEW = 8
+_MOST_ROWS = 30
 
 _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("session", "left"),
@@ -156,6 +143,49 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("summaries", "right"),
     ("skipped lines", "right"),
 )
+
+
+def _badness(session: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Sort worst first: by the worst finding, failed turns, then real peak."""
+    rank = list(_SEVERITIES)
+    worst = min((rank.index(f["severity"]) for f in session["findings"]), default=len(rank))
+    return (worst, -session["failed_turns"], -(session["real_peak_occupancy"] or 0), session["session_id"])
+
+
+def _all_of(sessions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give the row of all sessions together: sums, and the largest peaks."""
+
+    def total(key: str, rows: Sequence[Mapping[str, Any]] = sessions) -> Any:
+        return sum(row.get(key) or 0 for row in rows)
+
+    def largest(key: str, rows: Sequence[Mapping[str, Any]] = sessions) -> Any:
+        return max((row[key] for row in rows if row[key] is not None), default=None)
+
+    bounds = [session["without_compaction"] for session in sessions]
+    sent = total("tokens", bounds)
+    return {
+        "session_id": f"all {len(sessions)} sessions",
+        "turns": total("turns"),
+        "failed_turns": total("failed_turns"),
+        "compactions_by_tier": {
+            tier: sum(session["compactions_by_tier"][tier] for session in sessions)
+            for tier in sessions[0]["compactions_by_tier"]
+        },
+        "peak_occupancy": largest("peak_occupancy"),
+        "real_peak_occupancy": largest("real_peak_occupancy"),
+        "tokens": total("tokens"),
+        "reduction": 1 - total("tokens") / sent if sent else None,
+        "offloaded_files": total("offloaded_files"),
+        "offloaded_bytes": total("offloaded_bytes"),
+        "summarizer_calls": total("summarizer_calls"),
+        "lines_skipped": total("lines_skipped"),
+        "without_compaction": {
+            "turns": total("turns", bounds),
+            "peak_occupancy": largest("peak_occupancy", bounds),
+            "real_peak_occupancy": largest("real_peak_occupancy", bounds),
+            "tokens": sent,
+        },
+    }
 
 
 def _row(session: Mapping[str, Any]) -> list[str]:
@@ -194,12 +224,13 @@ def render(document: Mapping[str, Any]) -> bytes:
     """Give the whole report as plain text; of ``inspect`` the facts of each session."""
     if document["command"] == "inspect":
         return facts(document).encode("utf-8", "backslashreplace")
+    if document["command"] == "report":
+        paper = Paper()
+        (in_depth if len(document["sessions"]) == 1 else overview)(document, paper)
+        return paper.text().encode("utf-8", "backslashreplace")
     screen = Screen()
-    for session in document["sessions"]:
-        screen.session(session)
-    screen.summary(document["sessions"])
-    screen.findings(document["sessions"])
+    screen.sessions(document["sessions"])
     return screen.taken().encode("utf-8", "backslashreplace")
 
 
-REPORT = ReportSpec("table", "tables for people", render, (".txt",), shared=False)
+REPORT = ReportSpec("table", "tables for people", render, (".txt",), shared=False, details=True)

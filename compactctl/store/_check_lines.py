@@ -166,4 +166,4 @@ def _check_end(run_id: str, run: SeenRun, end: Mapping[str, Any], say: Say) -> N
             say(Level.ERROR, f"run {run_id} holds {found} {what}, but its end says {told.get(what)}", None)
     failures = told.get("failures")
     if isinstance(failures, Mapping) and any(failures.get(kind) for kind in ("offloads", "memories")):
-        say(Level.WARNING, f"run {run_id} could not write everything: {failures.get('first')}", None)
+        say(Level.INFO, f"run {run_id} could not write everything: {failures.get('first')}", None)

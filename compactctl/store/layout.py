@@ -85,7 +85,8 @@ class Layout:
         if root is None:
             raise StoreError(f"{self.state_dir} could not be made")
         try:
-            if all(name.startswith(TMP) for name in root.names()):
+            names = root.names()
+            if TMP + IGNORE in names or not names:
                 with root.alone():
                     root.publish(IGNORE, [b"*\n"])
         except StoreError:

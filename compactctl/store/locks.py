@@ -9,10 +9,9 @@ import time
 from contextlib import suppress
 from typing import Self
 
-from compactctl.errors import LockedError, StoreError
+from compactctl.errors import LockedError
 from compactctl.store.fs import Dir, store_error
 
-_BUSY = {errno.EAGAIN, errno.EACCES}
 _POLL_SECONDS = 0.05
 
 
@@ -61,14 +60,15 @@ class SessionLock:
             found = locks.look(name)
             if found is not None and found.st_ino == fs.fstat(fd).st_ino:
                 return True
-            fs.close(fd)
         except OSError as exc:
             fs.close(fd)
-            if exc.errno not in _BUSY:
+            if exc.errno != errno.EAGAIN:
                 raise store_error(locks.label(name), exc) from exc
-        except StoreError:
+            return False
+        except BaseException:
             fs.close(fd)
             raise
+        fs.close(fd)
         return False
 
     def release(self, *, remove: bool = False) -> None:
@@ -80,7 +80,9 @@ class SessionLock:
                 self._locks.unlink(self._name)
         finally:
             # Closing would do, were it not for child processes that still have a copy of the handle.
-            with suppress(OSError):
-                self._locks.fs.lock(self._fd, fcntl.LOCK_UN)
-            self._locks.fs.close(self._fd)
-            self._fd = -1
+            try:
+                with suppress(OSError):
+                    self._locks.fs.lock(self._fd, fcntl.LOCK_UN)
+            finally:
+                self._locks.fs.close(self._fd)
+                self._fd = -1

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Self
 
-from compactctl.errors import LockedError, StoreError
+from compactctl.errors import LockedError
 from compactctl.store.fs import Dir, store_error
 from compactctl.store.lines import LogCounts, read_rows
 
@@ -46,7 +46,7 @@ class AppendLog:
         except OSError as exc:
             home.fs.close(fd)
             raise store_error(home.label(name), exc) from exc
-        except StoreError:
+        except BaseException:
             home.fs.close(fd)
             raise
 
@@ -76,11 +76,13 @@ class AppendLog:
                 fs.sync(self._fd)
                 self._durable = self._size
             self._dirty = False
-        except OSError as exc:
+        except BaseException as exc:
             self._size = self._durable
             with suppress(OSError):  # the next append tries again, and so does the next opening
                 self._take_back()
-            raise store_error(self.path, exc) from exc
+            if isinstance(exc, OSError):
+                raise store_error(self.path, exc) from exc
+            raise
 
     def _take_back(self) -> None:
         if self._dirty:
@@ -89,11 +91,14 @@ class AppendLog:
 
     def close(self) -> None:
         """Give the file back."""
-        if self._fd >= 0:
+        if self._fd < 0:
+            return
+        try:
             with suppress(OSError):  # an interrupted append may have left half a line
                 self._take_back()
             with suppress(OSError):
                 self.home.fs.lock(self._fd, fcntl.LOCK_UN)
+        finally:
             self.home.fs.close(self._fd)
             self._fd = -1
 
@@ -113,15 +118,15 @@ def locked_file(home: Dir, name: str, flags: int) -> int | None:
         found = home.look(name)
         if found is not None and found.st_ino == fs.fstat(fd).st_ino:
             return fd
-        fs.close(fd)
     except OSError as exc:
         fs.close(fd)
-        if exc.errno in (errno.EAGAIN, errno.EACCES):
+        if exc.errno == errno.EAGAIN:
             raise LockedError(f"{home.label(name)!r} is being written by another process: wait for it") from exc
         raise store_error(home.label(name), exc) from exc
-    except StoreError:
+    except BaseException:
         fs.close(fd)
         raise
+    fs.close(fd)
     return None
 
 

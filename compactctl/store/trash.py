@@ -85,8 +85,12 @@ def finish_deletion(layout: Layout, name: str) -> Freed:
     """Do what has been written down for a stored name, if anything; the caller holds the lock. Raises StoreError."""
     freed = Freed()
     with layout.room(TRASH) as trash:
-        note = _read_note(trash, note_name(name)) if trash is not None else None
-        if trash is None or note is None:
+        if trash is None:
+            return freed
+        note = _read_note(trash, note_name(name))
+        with trash.alone():
+            trash.unlink(TMP + note_name(name))  # of a gc that died while it wrote its note
+        if note is None:
             return freed
         if note.drop is None:
             _remove_session(layout, name, freed)

@@ -42,10 +42,10 @@ class Failures:
     memories: int = 0
     first: str = ""
 
-    def count(self, kind: str, reason: StoreError, number: int = 1) -> None:
+    def count(self, kind: str, reason: BaseException, number: int = 1) -> None:
         """Count failures of a kind and keep the first reason."""
         setattr(self, kind, getattr(self, kind) + number)
-        self.first = self.first or str(reason)
+        self.first = self.first or str(reason) or type(reason).__name__
 
     @property
     def total(self) -> int:
@@ -176,7 +176,7 @@ class RunWriter:
         lines, self._buffer, self._buffered = self._buffer, [], 0
         try:
             self._turn_log.append(lines, sync=sync)
-        except StoreError as exc:
+        except BaseException as exc:
             # None of this run's turn lines was durable yet, so the log has taken all of them back. Later lines without
             # them are of no use and are not tried.
             self.failures.count("turns", exc, max(1, self._turns))

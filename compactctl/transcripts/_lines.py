@@ -89,8 +89,12 @@ class Rows:
         while line := readline(limit + 1):
             self._offset = self._next
             self.line = number = number + 1
-            self._next += len(line)
-            if len(line) > limit and line[-1] != _NEWLINE:
+            size = len(line)
+            self._next += size
+            if size < 3 and not line.strip():
+                self._blank_line()
+                continue
+            if size > limit and line[-1] != _NEWLINE:
                 self._drop_rest(readline)
                 continue
             try:
@@ -108,6 +112,10 @@ class Rows:
             else:
                 yield row
 
+    def _blank_line(self) -> None:
+        self._told = self.line
+        self._blank += 1
+
     def _drop_rest(self, readline: Callable[[int], bytes]) -> None:
         """Go to the end of a line that is too long, without holding it."""
         while rest := readline(CHUNK):
@@ -118,8 +126,7 @@ class Rows:
 
     def _damaged(self, line: bytes) -> Iterator[Row]:
         if not line.strip():
-            self._told = self.line
-            self._blank += 1
+            self._blank_line()
             return
         try:  # a mark of byte order may stand before any line where files were joined
             whole = orjson.loads(line.lstrip(BOM)) if line.startswith(BOM) else None
@@ -128,8 +135,7 @@ class Rows:
         if isinstance(whole, dict) and not deeper_than(whole, self._limits.depth):
             found, reason = [whole], ""
         elif line.strip() == BOM:
-            self._told = self.line
-            self._blank += 1
+            self._blank_line()
             return
         else:
             found, reason = recover(line, torn=line[-1] != _NEWLINE, depth=self._limits.depth)

@@ -58,10 +58,11 @@ def message_row(message: Message) -> dict[str, Any]:
     row: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         row["tool_calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.tool_calls]
-    for key in ("tool_call_id", "name", "is_error", "timestamp", "model"):
-        value = getattr(message, key)
-        if value not in (None, "", False):
+    for key in ("tool_call_id", "name", "is_error", "model"):
+        if value := getattr(message, key):
             row[key] = value
+    if message.timestamp is not None:
+        row["timestamp"] = message.timestamp
     if message.usage is not None:
         row["usage"] = _set(message.usage, ("prompt", "output", "cache_read", "cache_write"), None)
     if message.parts is not None:

@@ -75,6 +75,8 @@ def _start(source: Source) -> tuple[bytes, bool]:
 def _rows(lines: list[bytes], source: Source) -> list[Row]:
     rows: list[Row] = []
     for line in lines:
+        if len(line) < 2:
+            continue
         try:
             row = orjson.loads(line)
         except ValueError:

@@ -181,26 +181,30 @@ class Source:
     def _gunzip(self, window: _Window) -> Generator[bytes, None, None]:
         inflate = zlib.decompressobj(31)
         produced = consumed = 0
-        try:
-            for block in window.blocks():
-                consumed += len(block)
-                while True:
-                    if inflate.eof:  # another member follows; zeros may pad the last one
-                        block = block.lstrip(b"\0")
-                        if not block:
-                            break
-                        inflate = zlib.decompressobj(31)
-                    out = inflate.decompress(block, CHUNK)
-                    block = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-                    if out:
-                        produced += len(out)
-                        self._guard(produced, consumed)
-                        yield out
-                    if not block and len(out) < CHUNK:
+        for block in window.blocks():
+            consumed += len(block)
+            while True:
+                if inflate.eof:  # another member follows; zeros may pad the last one
+                    block = block.lstrip(b"\0")
+                    if not block:
                         break
-        except zlib.error:
-            self.damage = f"the gzip data is damaged: only its first {produced:,} bytes could be unpacked"
-            return
+                    inflate = zlib.decompressobj(31)
+                before = inflate.copy()
+                try:
+                    out = inflate.decompress(block, CHUNK)
+                except zlib.error:
+                    for out in _salvage(before, block):
+                        produced += len(out)
+                        yield out
+                    self.damage = f"the gzip data is damaged: only its first {produced:,} bytes could be unpacked"
+                    return
+                block = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+                if out:
+                    produced += len(out)
+                    self._guard(produced, consumed)
+                    yield out
+                if not block and len(out) < CHUNK:
+                    break
         if not inflate.eof:
             self.damage = f"the gzip data ends too early: only {produced:,} bytes could be unpacked"
 
@@ -240,6 +244,22 @@ class Source:
             raise UnreadableError(f"{self.label}: unpacks to more than {limits.expanded:,} bytes; {advice}")
         if produced > limits.ratio_after and produced > limits.ratio * consumed:
             raise UnreadableError(f"{self.label}: unpacks to more than {limits.ratio} times its size; {advice}")
+
+
+def _salvage(inflate: zlib._Decompress, block: bytes) -> Generator[bytes, None, None]:
+    """Unpack what lies before the damage in smaller and smaller steps: an error takes its step's output with it."""
+    for step in (4096, 64, 1):
+        while True:
+            before = inflate.copy()
+            try:
+                out = inflate.decompress(block, step)
+            except zlib.error:
+                inflate = before
+                break
+            if not out:
+                return
+            yield out
+            block = inflate.unconsumed_tail
 
 
 def _open_regular(path: str) -> FileIO:

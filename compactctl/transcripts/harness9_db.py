@@ -31,8 +31,11 @@ def open_database(path: str) -> sqlite3.Connection:
     Raises UnreadableError.
     """
     uri = Path(path).absolute().as_uri()
+    # A database with a write-ahead log makes its readers write index files beside it. Where there is no log, all is in
+    # the file, and it is opened as one that cannot change.
+    alone = _keeps_a_log(path) and not Path(f"{path}-wal").exists()
     try:
-        base = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
+        base = sqlite3.connect(f"{uri}?{'immutable=1' if alone else 'mode=ro'}", uri=True, isolation_level=None)
         base.execute("PRAGMA query_only = ON")
         base.execute("PRAGMA trusted_schema = OFF")
         base.execute("BEGIN")
@@ -42,6 +45,11 @@ def open_database(path: str) -> sqlite3.Connection:
             f"{path}: not readable as a SQLite database ({error}); copy it with its -wal file"
         ) from None
     return base
+
+
+def _keeps_a_log(path: str) -> bool:
+    with Path(path).open("rb") as file:
+        return file.read(20)[18:] == b"\x02\x02"
 
 
 def tables_of(path: str) -> dict[str, tuple[str, ...]]:

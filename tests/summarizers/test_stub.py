@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compactctl.context.anchors import MISSING, parse_anchors_and_summary, previous_text
 from compactctl.model import Anchor, AnchorType, Message, ToolCall, byte_length

@@ -6,7 +6,7 @@ from ..conversation import Line
 
 
 def continuation(lines: list[Line], state: str) -> str:
-    """Write a summary of a conversation: the users' words, files and commands with their outcome, and the given state."""
+    """Write a summary of a conversation: the users' words, files, commands with their outcome, the state."""
     users = [line.text for line in lines if line.role == "user"]
     files: dict[str, int] = {}
     for line in lines:

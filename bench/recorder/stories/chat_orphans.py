@@ -92,4 +92,4 @@ STORY = Story(
     model="gpt-4.1",
     window=128_000,
     start=1_712_000_000_000,
-)  # fmt: skip
+)

@@ -104,4 +104,4 @@ STORY = Story(
     window=20_000,
     start=1_711_936_800_000,
     system=SYSTEM,
-)  # fmt: skip
+)

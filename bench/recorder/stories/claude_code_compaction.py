@@ -12,14 +12,26 @@ from ._summary import continuation
 
 NODES = (
     ("01", "ordinary traffic", "edge-01 is quiet: three reset notices, none of them near an error."),
-    ("02", "more notices than edge-01", "edge-02 has twice as many resets as edge-01 at nearly the same load. I keep that in mind."),
-    ("03", "the login burst of 198.51.100.23", "Most of edge-03 is one client, 198.51.100.23, on /api/login. Its resets fall into the same minutes."),
+    (
+        "02",
+        "more notices than edge-01",
+        "edge-02 has twice as many resets as edge-01 at nearly the same load. I keep that in mind.",
+    ),
+    (
+        "03",
+        "the login burst of 198.51.100.23",
+        "Most of edge-03 is one client, 198.51.100.23, on /api/login. Its resets fall into the same minutes.",
+    ),
     ("04", "the largest log", "edge-04 has the most lines, yet not the most errors."),
-    ("05", "times with an offset", "edge-05 writes `+02:00` on every fourth line or so; those lines do not match LINE at all."),
+    (
+        "05",
+        "times with an offset",
+        "edge-05 writes `+02:00` on every fourth line or so; those lines do not match LINE at all.",
+    ),
     ("06", "ordinary traffic", "Nothing new on edge-06."),
     ("07", "times with an offset", "edge-07 has the offset too, as expected from firmware 7."),
     ("08", "ordinary traffic", "edge-08 closes the list; resets come singly here."),
-)  # fmt: skip
+)
 
 TIMELINE = '''"""Errors and resets of one node, minute by minute."""
 import re
@@ -300,5 +312,9 @@ STORY = Story(
     start=1_770_649_200_000,
     call_ids=("toolu_01", 22),
     billing=Billing(overhead=29_400, bytes_per_token=2.4, cached_overhead=16_587, compact_at=155_000),
-    setup=("git -c init.defaultBranch=main init -q", "git add -A && git commit -qm 'Import gatelog 1.4'", "echo '- 2024-05-07 review of resets begun' >> docs/changes.md && git commit -qam 'Note the review'"),
-)  # fmt: skip
+    setup=(
+        "git -c init.defaultBranch=main init -q",
+        "git add -A && git commit -qm 'Import gatelog 1.4'",
+        "echo '- 2024-05-07 review of resets begun' >> docs/changes.md && git commit -qam 'Note the review'",
+    ),
+)

@@ -99,4 +99,4 @@ STORY = Story(
     call_ids=("toolu_01", 22),
     billing=Billing(overhead=24_100, bytes_per_token=2.8, cached_overhead=15_200),
     damage=_damage,
-)  # fmt: skip
+)

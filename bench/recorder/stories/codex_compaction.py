@@ -149,7 +149,7 @@ def _sweep(agent: Agent) -> None:
             "" if column in ("sold", "note") else f"Queries with `{column}`, and the rows of one of them.",
             bash(f"python3 tools/corpus.py --only '{column}' | grep -A9 '^query' | sed -n '1,230p'"),
             bash(
-                f"grep -E '^{column.replace('.', '[.]')} [<>=!]' data/queries.txt | grep -v ' and \\| or ' | sed -n '1,2p' | while read -r query; do echo \"$query\"; python3 tools/run.py \"$query\" data/stock.csv; done"
+                f"grep -E '^{column.replace('.', '[.]')} [<>=!]' data/queries.txt | grep -vE ' and | or ' | sed -n '1,2p' | while read -r query; do echo \"$query\"; python3 tools/run.py \"$query\" data/stock.csv; done"
             ),
         )
     agent.turn(
@@ -171,7 +171,8 @@ from sift.parser import parse  # noqa: E402
 rows = list(csv.DictReader((ROOT / "data/stock.csv").open(newline="")))
 for number, query in enumerate((ROOT / "data/queries.txt").read_text().splitlines(), 1):
     try:
-        kept = sum(bool(evaluate(parse(query), row)) for row in rows)
+        tree = parse(query)
+        kept = sum(bool(evaluate(tree, row)) for row in rows)
     except QueryError as error:
         print(f"{number:>4} refused {error}")
     except Exception as error:
@@ -215,8 +216,11 @@ def _play(agent: Agent) -> None:
 
 
 def _summary(lines: list[Line]) -> str:
-    return continuation(lines, "The six faults are repaired as listed. The user asked for the queries of each column to be run against data/stock.csv, to be sure that none crashes; "
-                               "this sweep is under way, column by column. docs/grammar.md and data/ must not be edited.")  # fmt: skip
+    return continuation(
+        lines,
+        "The six faults are repaired as listed. The user asked for the queries of each column to be run against data/stock.csv, to be sure that none crashes; "
+        "this sweep is under way, column by column. docs/grammar.md and data/ must not be edited.",
+    )
 
 
 STORY = Story(
@@ -232,4 +236,4 @@ STORY = Story(
     system=SYSTEM,
     call_ids=("call_", 24),
     billing=Billing(overhead=9_300, bytes_per_token=2.9, cached_overhead=8_960, compact_at=86_400),
-)  # fmt: skip
+)

@@ -148,4 +148,4 @@ STORY = Story(
     system=SYSTEM,
     call_ids=("call_00_", 20),
     billing=Billing(overhead=1_150, bytes_per_token=3.9, cached_overhead=0),
-)  # fmt: skip
+)

@@ -7,6 +7,8 @@ from ..agent import Agent, bash, edit, grep, read, write
 from ..story import Story
 from ..trees import ledgerline
 from ..writers import neutral
+from ._money_banks import BANKS, move_bank
+from ._money_core import rewrite_core
 
 SYSTEM = """You are a coding agent that works in /home/dev/project. You have read_file, grep, bash, edit_file and write_file.
 Read a file before you change it. Run the tests after every change. Say what you are about to do in a sentence or two, then do
@@ -22,120 +24,6 @@ count in whole cents everywhere instead of floats. Some rules for this work:
 - Keep `Money.amount` working for now, other teams read it. It may become a property.
 
 Start by reading what is there and tell me your plan before you change any code."""
-
-MONEY = '''"""Amounts of money, as whole minor units (rule R1 of docs/rounding.md)."""
-import re
-from fractions import Fraction
-
-PLAIN = re.compile(r"(-?)(\\d+|\\d{1,3}(?:,\\d{3})+)(?:\\.(\\d{1,2}))?")
-
-
-class MoneyFormatError(ValueError):
-    """A text that is not an amount."""
-
-
-def round_half_away(value):
-    """A fraction as the nearest whole number; halves go away from zero (rule R3)."""
-    sign = -1 if value < 0 else 1
-    return sign * int(abs(value) + Fraction(1, 2))
-
-
-class Money:
-    """An amount in one currency."""
-
-    __slots__ = ("minor", "currency")
-
-    def __init__(self, minor, currency="EUR"):
-        if not isinstance(minor, int):
-            raise TypeError(f"Money takes whole minor units, got {type(minor).__name__}")
-        self.minor = minor
-        self.currency = currency
-
-    @classmethod
-    def parse(cls, text, currency="EUR"):
-        found = PLAIN.fullmatch(text.strip())
-        if not found:
-            raise MoneyFormatError(f"not an amount: {text!r}")
-        sign, whole, part = found.groups()
-        minor = int(whole.replace(",", "")) * 100 + int((part or "0").ljust(2, "0"))
-        return cls(-minor if sign else minor, currency)
-
-    @property
-    def amount(self):
-        """The amount as a float, for the teams that still read it."""
-        return self.minor / 100
-
-    def __add__(self, other):
-        if self.currency != other.currency:
-            raise ValueError(f"cannot add {other.currency} to {self.currency}")
-        return Money(self.minor + other.minor, self.currency)
-
-    def __sub__(self, other):
-        return self + Money(-other.minor, other.currency)
-
-    def __eq__(self, other):
-        return isinstance(other, Money) and (self.minor, self.currency) == (other.minor, other.currency)
-
-    def __hash__(self):
-        return hash((self.minor, self.currency))
-
-    def __repr__(self):
-        return f"Money({self.format()!r}, {self.currency!r})"
-
-    def times(self, factor):
-        """The amount times an exact factor, rounded once."""
-        return Money(round_half_away(self.minor * Fraction(factor)), self.currency)
-
-    def split(self, parts):
-        """Equal parts; the first get the remainder (rule R5)."""
-        share, rest = divmod(abs(self.minor), parts)
-        sign = -1 if self.minor < 0 else 1
-        return [Money(sign * (share + (index < rest)), self.currency) for index in range(parts)]
-
-    def format(self):
-        whole, part = divmod(abs(self.minor), 100)
-        return f"{'-' if self.minor < 0 else ''}{whole:,}.{part:02d}"
-'''
-
-# bank, what the agent says on reading it, the expression that replaces the float, what it says afterwards
-BANKS = (
-    ("nordhaven", "nordhaven writes a decimal comma and a minus in front. No surprises, I hope: it is the simplest of the eight.",
-     'Money.parse(text.replace(",", "."))', "nordhaven is green. The pattern holds, so the other banks follow it."),
-    ("silverlake", "silverlake uses a comma as delimiter. The very first run said `silverlake line 18: 5 cells, expected 4`, so there "
-     "is a second fault here besides the float.", "Money.parse(text)", "Both silverlake faults are gone."),
-    ("quaymark", "quaymark puts the minus behind the number, `12,50-`. `Money.parse` must not learn that: it is the bank's shape and "
-     "belongs in the bank's module.", 'Money.parse(("-" + text[:-1] if text.endswith("-") else text).replace(",", "."))',
-     "quaymark reads all 71 rows and its total agrees with the bank's own."),
-    ("tallport", "tallport has points as thousands separators and a running balance. The balance is worth a check: if the entries are "
-     "right, they explain every step of it.", 'Money.parse(text.replace(".", "").replace(",", "."))',
-     "tallport agrees to the cent, balance included."),
-    ("brightwell", "brightwell has two columns, debit and credit, and one of them is always empty. `\"0\"` stands in for the empty one, "
-     "that still parses.", "Money.parse(text)", "brightwell done; subtraction of two Money values works as it did with floats."),
-    ("oakmere", "oakmere is the one with information rows: `oakmere line 13` failed with an empty amount at the very start. Those rows are "
-     "not payments and must be left out, but only when the amount is empty.", 'Money.parse(text.replace(",", "."))',
-     "78 entries: 83 rows less five notices. That is the number the test expects."),
-    ("fernway", "fernway writes whole cents and, like silverlake, has its free text last behind a comma delimiter. Here the float was worst: "
-     "cents were divided by 100 just to be multiplied again.", "Money(int(text))", "fernway no longer touches a float at all."),
-    ("stonebridge", "stonebridge is last: tabs, and an apostrophe as thousands separator.", 'Money.parse(text.replace("\'", ""))',
-     "All eight banks are on whole cents."),
-)  # fmt: skip
-
-LOOKS = (
-    "I don't trust a total alone: two wrong entries can cancel out. The entries as they are read now:",
-    "The entries, to see that the text behind the comma is really kept.",
-    "Here the trailing minus matters, so I look at the signs.",
-    "The entries again, now that the balance agrees.",
-    "Debits must come out negative.",
-    "No notice may be among the entries.",
-    "Cents in, cents out:",
-    "And the entries of the last bank, the apostrophes are the thing to look at.",
-)
-
-LISTING = """python3 -c "
-from ledgerline.importers import {name} as bank
-for number, entry in enumerate(bank.read_statement('data/statements/{name}-2024-03.csv'), 1):
-    print(number, entry.day, entry.amount.format(), entry.reference, entry.text, sep=' | ')
-\""""
 
 
 def _explore(agent: Agent) -> None:
@@ -202,174 +90,6 @@ def _explore(agent: Agent) -> None:
         "Good plan. One more constraint: the class name MoneyFormatError and its message `not an amount:` must stay, the alerting "
         "searches for it. Go ahead."
     )
-
-
-def _core(agent: Agent) -> None:
-    agent.turn("First I check who depends on that message.", grep("not an amount", ".", "*"))
-    agent.turn(
-        "The log lines come from it, so the text stays exactly. Let me see the money tests.",
-        read("tests/test_money.py"),
-    )
-    agent.turn(
-        "One row stands against R1: `2.675` is not a whole number of cents and should be refused, not rounded on reading. I write the "
-        "new module now and come back to that row.",
-        write("ledgerline/money.py", MONEY),
-    )
-    agent.turn("", bash("python3 tools/runtests.py tests/test_money.py"))
-    agent.turn(
-        "As expected only the row with 2.675 is left: `MoneyFormatError: not an amount: '2.675'`. I replace it with a case that tests "
-        "the same half on a real amount: 26.75 times 0.1 is 2.675, so 2.68.",
-        edit("tests/test_money.py", '("2.675", "1", "2.68")', '("26.75", "0.1", "2.68")'),
-    )
-    agent.turn("", bash("python3 tools/runtests.py tests/test_money.py"))
-    agent.turn(
-        "Money is green: R1, R3 and R5 hold. Now `Fraction(factor)` must never see a float, or the binary error comes back by the "
-        "rear door. The rates are kept as text in RATES and turned into floats at the end of rate_for; that is the place.",
-        edit("ledgerline/tax.py", "return float(best)", "return Fraction(best)"),
-    )
-    agent.turn("", bash("python3 tools/runtests.py tests/test_invoice.py"))
-    agent.turn(
-        "I forgot the import.",
-        edit("ledgerline/tax.py", "\n\nclass TaxError", "\nfrom fractions import Fraction\n\n\nclass TaxError"),
-    )
-    agent.turn("", bash("python3 tools/runtests.py tests/test_invoice.py"))
-    agent.turn(
-        "What is left is R4: '0.08' expected, '0.09' got, because three pens of 0.13 are taxed one by one. Sum per class first, then tax.",
-        edit(
-            "ledgerline/invoice.py",
-            "        total = Money(0)\n        for line in self.lines:\n            rate = rate_for(self.region, line.tax_class, self.day)\n"
-            "            total = total + line.net().times(rate)\n        return total",
-            "        sums = {}\n        for line in self.lines:\n            sums[line.tax_class] = sums.get(line.tax_class, Money(0)) + line.net()\n"
-            "        total = Money(0)\n        for tax_class, net in sums.items():\n"
-            "            total = total + net.times(rate_for(self.region, tax_class, self.day))\n        return total",
-        ),
-    )
-    agent.turn("", bash("python3 tools/runtests.py tests/test_invoice.py"))
-    agent.turn(
-        'R4 says "the lines of one rate", and two classes could have the same rate on one day. Is that so anywhere in RATES?',
-        bash("grep -E '\"(coast|hills)\"' ledgerline/tax.py"),
-    )
-    agent.turn(
-        "It can happen (for instance when reduced and food meet at one rate). To be true to the words of R4 I group by the rate itself.",
-        edit(
-            "ledgerline/invoice.py",
-            "            sums[line.tax_class] = sums.get(line.tax_class, Money(0)) + line.net()\n        total = Money(0)\n"
-            "        for tax_class, net in sums.items():\n            total = total + net.times(rate_for(self.region, tax_class, self.day))",
-            "            rate = rate_for(self.region, line.tax_class, self.day)\n            sums[rate] = sums.get(rate, Money(0)) + line.net()\n"
-            "        total = Money(0)\n        for rate, net in sums.items():\n            total = total + net.times(rate)",
-        ),
-    )
-    agent.turn(
-        "",
-        bash("python3 tools/runtests.py tests/test_invoice.py"),
-        bash("python3 tools/runtests.py tests/test_export.py"),
-    )
-    agent.turn(
-        "Invoice and export are green and export.py is untouched. What does the reconciliation say now?",
-        bash("python3 tools/reconcile.py data/invoices-2024-03.csv"),
-    )
-    agent.turn(
-        "A few are left. They must be the ones where two classes share a rate: the accountant's figures seem to be taken by class. "
-        "I look at one of them.",
-        bash(
-            "python3 tools/reconcile.py data/invoices-2024-03.csv | sed -n 1p | cut -d' ' -f1 | "
-            "while read number; do grep $number data/invoices-2024-03.csv; done"
-        ),
-    )
-    agent.turn(
-        "Yes, reduced and food, or two others of the same rate, in one invoice. The recorded totals follow classes, the sentence in R4 "
-        "follows rates. That is a question for you, not for me to decide."
-    )
-    agent.user(
-        "Ah. The accountant means tax classes, the sentence in R4 is sloppy. Do it by class, and correct the sentence in docs/rounding.md "
-        "when you come to the docs. Never mix two classes."
-    )
-    agent.turn(
-        "Then back to the first version.",
-        edit(
-            "ledgerline/invoice.py",
-            "            rate = rate_for(self.region, line.tax_class, self.day)\n            sums[rate] = sums.get(rate, Money(0)) + line.net()\n"
-            "        total = Money(0)\n        for rate, net in sums.items():\n            total = total + net.times(rate)",
-            "            sums[line.tax_class] = sums.get(line.tax_class, Money(0)) + line.net()\n        total = Money(0)\n"
-            "        for tax_class, net in sums.items():\n            total = total + net.times(rate_for(self.region, tax_class, self.day))",
-        ),
-    )
-    agent.turn(
-        "",
-        bash("python3 tools/runtests.py tests/test_invoice.py"),
-        bash("python3 tools/reconcile.py data/invoices-2024-03.csv"),
-    )
-    agent.turn(
-        "`0 of 420 invoices differ`, INV-2024-00330 among them. The core is done; now the banks, which are red because they still make "
-        "floats.",
-        bash("python3 tools/runtests.py"),
-    )
-
-
-def _bank(agent: Agent, index: int) -> None:
-    name, before, expression, after = BANKS[index]
-    module, test = f"ledgerline/importers/{name}.py", f"tests/test_import_{name}.py"
-    agent.turn(before, read(module), bash(f"cat data/statements/{name}-2024-03.csv"))
-    old = next(bank for bank in ledgerline.BANKS if bank.name == name).clean
-    agent.turn(
-        "",
-        edit(module, f"return float({old})", f"return {expression}"),
-        edit(module, "from ledgerline.statements", "from ledgerline.money import Money\nfrom ledgerline.statements"),
-    )
-    if index == 0:
-        agent.turn("", bash(f"python3 tools/runtests.py {test}"))
-        agent.turn(
-            "The total still uses round() on a sum of numbers: `TypeError: unsupported operand`. It should add Money values and print them "
-            "by rule R6, the test expects `62,420.83`.",
-            edit(
-                module,
-                "return round(sum(entry.amount for entry in entries), 2)",
-                "return sum((entry.amount for entry in entries), Money(0)).format()",
-            ),
-        )
-    else:
-        agent.turn(
-            "The same change to `total` as in nordhaven.py.",
-            edit(
-                module,
-                "return round(sum(entry.amount for entry in entries), 2)",
-                "return sum((entry.amount for entry in entries), Money(0)).format()",
-            ),
-        )
-    agent.turn("", bash(f"python3 tools/runtests.py {test}"))
-    if name in ("silverlake", "fernway"):
-        agent.turn(
-            "Now the comma inside the text. The text is the last column, so a limit on the number of splits keeps it whole.",
-            edit(module, "split(DELIMITER)\n", "split(DELIMITER, len(COLUMNS) - 1)\n"),
-        )
-        agent.turn("", bash(f"python3 tools/runtests.py {test}"))
-    if name == "oakmere":
-        agent.turn(
-            "`oakmere line 13: not an amount: ''`, the information row. read_statement should skip it, parse_line should not know about it.",
-            edit(
-                module,
-                "        if number == 1 or not line.strip():",
-                '        if number == 1 or not line.strip() or line.split(DELIMITER)[1] == "":',
-            ),
-        )
-        agent.turn("", bash(f"python3 tools/runtests.py {test}"))
-    if name == "tallport":
-        agent.turn(
-            "I check the running balance with a throw-away command.",
-            bash(
-                'python3 -c "\nfrom ledgerline.importers.tallport import *\nfrom ledgerline.money import Money\nlast = Money(1250000)\n'
-                "for line in open('data/statements/tallport-2024-03.csv').read().splitlines()[1:]:\n    day, ref, amount, balance, text = line.split('|')\n"
-                "    step = parse_amount(balance) - last\n    print(day, ref, amount, balance, 'ok' if step == parse_amount(amount) else 'DIFFERS')\n"
-                '    last = parse_amount(balance)\n"'
-            ),
-        )
-    agent.turn(LOOKS[index], bash(LISTING.format(name=name), f"Entries of {name}"))
-    if index % 3 != 1:
-        agent.turn(
-            after + " A run over everything, to see that nothing else moved.", bash("python3 tools/runtests.py -v")
-        )
-    else:
-        agent.turn(after, bash("python3 tools/runtests.py | grep -E '^tests|passed'"))
 
 
 def _finish(agent: Agent) -> None:
@@ -513,9 +233,9 @@ def test_tax_is_taken_by_class(lines, gross):
 
 def _play(agent: Agent) -> None:
     _explore(agent)
-    _core(agent)
+    rewrite_core(agent)
     for index in range(len(BANKS)):
-        _bank(agent, index)
+        move_bank(agent, index)
     _finish(agent)
 
 
@@ -531,4 +251,4 @@ STORY = Story(
     window=64_000,
     start=1_710_842_400_000,
     system=SYSTEM,
-)  # fmt: skip
+)

@@ -109,4 +109,4 @@ STORY = Story(
     window=36_000,
     start=1_715_000_400_000,
     system=SYSTEM,
-)  # fmt: skip
+)

@@ -119,4 +119,4 @@ STORY = Story(
     window=28_000,
     start=1_715_068_800_000,
     system=SYSTEM,
-)  # fmt: skip
+)

@@ -35,8 +35,9 @@ def access_log(node: int, count: int) -> str:
         status = (200, 200, 200, 304, 404, 429, 500)[dice.below(7)]
         size, took = dice.between(0, 90_000), dice.between(1, 900)
         request = f"{dice.between(2**28, 2**32 - 1):08x}"
+        method = "GET" if dice.below(4) else "POST"
         lines.append(
-            f"{stamp}{zone} edge-{node:02d} {client} {'GET' if dice.below(4) else 'POST'} {path} {status} {size} {took}ms "
+            f"{stamp}{zone} edge-{node:02d} {client} {method} {path} {status} {size} {took}ms "
             f"req={request} tenant={tenant}"
         )
         if dice.below(60) == 0:

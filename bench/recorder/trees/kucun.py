@@ -7,8 +7,16 @@ from . import unpack
 from .ledgerline import unpack_runner
 
 GOODS = ("台灯", "落地灯", "书架", "挂钟", "折叠椅", "办公桌", "文件柜", "白板", "投影幕布", "饮水机")
-_NOTES = ("正常入库，已由王师傅验收", "客户自提，签收单另存", "包装破损，按原数量登记", "夜班补录，数量待核", "调拨至二号仓库",
-          "供应商送货，随货附发票", "退货，外观完好可再售", "线上订单发货")  # fmt: skip
+_NOTES = (
+    "正常入库，已由王师傅验收",
+    "客户自提，签收单另存",
+    "包装破损，按原数量登记",
+    "夜班补录，数量待核",
+    "调拨至二号仓库",
+    "供应商送货，随货附发票",
+    "退货，外观完好可再售",
+    "线上订单发货",
+)
 
 
 def records(count: int) -> tuple[str, dict[str, int]]:
@@ -24,7 +32,8 @@ def records(count: int) -> tuple[str, dict[str, int]]:
         text = str(amount)
         if day == 12 and amount > 0:
             text = "".join(chr(ord(char) - ord("0") + ord("０")) for char in text)
-        line = f"2024-03-{day:02d},{'R' if kind == '入库' else 'C'}{1000 + index},{goods},{kind},{text},{dice.pick(_NOTES)}"
+        number = f"{'R' if kind == '入库' else 'C'}{1000 + index}"
+        line = f"2024-03-{day:02d},{number},{goods},{kind},{text},{dice.pick(_NOTES)}"
         lines.append(line)
         stock[goods] += amount if kind == "入库" else -amount
         if index % 41 == 40:

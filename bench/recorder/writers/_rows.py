@@ -8,7 +8,7 @@ from typing import Any
 
 
 def compact(value: Any) -> str:
-    """One value as JSON without spaces; text stays readable, a lone surrogate becomes an escape as harnesses write it."""
+    """One value as JSON without spaces; text stays readable, a lone surrogate becomes an escape as harnesses do."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return "".join(f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char for char in text)
 

@@ -34,7 +34,16 @@ class _Transcript:
         compactions = {compaction.at: compaction for compaction in self.conversation.compactions}
         first = self.conversation.lines[0].at
         yield self._snapshot(first)
-        yield self._row("progress", first, data={"type": "hook_progress", "hookEvent": "SessionStart", "hookName": "SessionStart:startup", "command": "scripts/session-start"})  # fmt: skip
+        yield self._row(
+            "progress",
+            first,
+            data={
+                "type": "hook_progress",
+                "hookEvent": "SessionStart",
+                "hookName": "SessionStart:startup",
+                "command": "scripts/session-start",
+            },
+        )
         for index, line in enumerate(self.conversation.lines):
             if index in compactions:
                 yield from self._compaction(compactions[index])
@@ -81,7 +90,13 @@ class _Transcript:
         self.replies += 1
         blocks: list[dict[str, Any]] = []
         if line.thinking:
-            blocks.append({"type": "thinking", "thinking": line.thinking, "signature": self.conversation.ident(f"sign/{line.at}", 64) * 4})  # fmt: skip
+            blocks.append(
+                {
+                    "type": "thinking",
+                    "thinking": line.thinking,
+                    "signature": self.conversation.ident(f"sign/{line.at}", 64) * 4,
+                }
+            )
         if line.text:
             blocks.append({"type": "text", "text": line.text})
         blocks += [{"type": "tool_use", "id": call.id, **_call(call)} for call in line.calls]
@@ -123,7 +138,7 @@ class _Transcript:
                 "progress", line.at - 400, data=progress, parentToolUseID=line.call_id, toolUseID="bash-progress-0"
             )
         block = {"tool_use_id": line.call_id, "type": "tool_result", "content": line.text, "is_error": line.is_error}
-        # The raw copy of a result is most of a real file's bytes and nothing that the model sees: only its shape is kept.
+        # The raw copy of a result is most of a real file's bytes and nothing that the model sees: only its shape stays.
         copy = {"type": "text", "truncatedCopy": True, "totalLines": line.text.count("\n") + 1}
         yield self._row("user", line.at, message={"role": "user", "content": [block]}, toolUseResult=copy)
 

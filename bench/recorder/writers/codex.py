@@ -11,6 +11,12 @@ from ..conversation import PROJECT_HOME, Call, Compaction, Conversation, Line, i
 from ._rows import lines
 
 VERSION = "0.98.0"
+_SETTING = f"""<environment_context>
+  <cwd>{PROJECT_HOME}</cwd>
+  <sandbox_mode>workspace-write</sandbox_mode>
+  <network_access>restricted</network_access>
+  <shell>bash</shell>
+</environment_context>"""
 
 
 def write(conversation: Conversation) -> bytes:
@@ -41,8 +47,7 @@ class _Rollout:
                 "base_instructions": {"text": conversation.system},
             },
         )
-        setting = f"<environment_context>\n  <cwd>{PROJECT_HOME}</cwd>\n  <sandbox_mode>workspace-write</sandbox_mode>\n  <network_access>restricted</network_access>\n  <shell>bash</shell>\n</environment_context>"  # fmt: skip
-        yield self._item(_message("user", "input_text", setting))
+        yield self._item(_message("user", "input_text", _SETTING))
         turn = 0
         for index, line in enumerate(conversation.lines):
             self.at = line.at
@@ -55,7 +60,18 @@ class _Rollout:
                 yield self._item(_message("user", "input_text", line.text))
                 yield self._event("user_message", message=line.text, images=[])
             elif line.role == "assistant":
-                yield self._row("turn_context", {"turn_id": conversation.uuid(f"turn/{turn}"), "cwd": PROJECT_HOME, "approval_policy": "on-request", "sandbox_policy": {"mode": "workspace-write"}, "model": conversation.model, "effort": "medium", "summary": "auto"})  # fmt: skip
+                yield self._row(
+                    "turn_context",
+                    {
+                        "turn_id": conversation.uuid(f"turn/{turn}"),
+                        "cwd": PROJECT_HOME,
+                        "approval_policy": "on-request",
+                        "sandbox_policy": {"mode": "workspace-write"},
+                        "model": conversation.model,
+                        "effort": "medium",
+                        "summary": "auto",
+                    },
+                )
                 yield from self._reply(line)
             else:
                 yield self._item({"type": _output_kind(line.tool), "call_id": line.call_id, "output": line.text})
@@ -144,7 +160,8 @@ def _call(call: Call) -> dict[str, Any]:
         if "offset" in arguments:
             command += f" | sed -n '{arguments['offset']},{arguments['offset'] + arguments['limit'] - 1}p'"
     elif call.name == "grep":
-        command = f"grep -rnE --include={shlex.quote(arguments['glob'])} -e {shlex.quote(arguments['pattern'])} {arguments['path']}"
+        pattern, glob = shlex.quote(arguments["pattern"]), shlex.quote(arguments["glob"])
+        command = f"grep -rnE --include={glob} -e {pattern} {arguments['path']}"
     else:
         command = f"cat > {arguments['path']} <<'END'\n{arguments['content']}END"
     text = json.dumps({"command": ["bash", "-lc", command], "workdir": PROJECT_HOME, "timeout_ms": 120000})

@@ -11,13 +11,29 @@ from ._rows import lines
 TOOLS = tuple(
     {"name": name, "description": text, "parameters": {"type": "object", "properties": fields}}
     for name, text, fields in (
-        ("bash", "Run a shell command in the project.", {"command": {"type": "string"}, "description": {"type": "string"}}),
-        ("read_file", "Read a text file with line numbers.", {"path": {"type": "string"}, "offset": {"type": "integer"}}),
-        ("grep", "Search files for an extended regular expression.", {"pattern": {"type": "string"}, "path": {"type": "string"}}),
-        ("edit_file", "Replace a text that occurs exactly once.", {"path": {"type": "string"}, "old": {"type": "string"}}),
+        (
+            "bash",
+            "Run a shell command in the project.",
+            {"command": {"type": "string"}, "description": {"type": "string"}},
+        ),
+        (
+            "read_file",
+            "Read a text file with line numbers.",
+            {"path": {"type": "string"}, "offset": {"type": "integer"}},
+        ),
+        (
+            "grep",
+            "Search files for an extended regular expression.",
+            {"pattern": {"type": "string"}, "path": {"type": "string"}},
+        ),
+        (
+            "edit_file",
+            "Replace a text that occurs exactly once.",
+            {"path": {"type": "string"}, "old": {"type": "string"}},
+        ),
         ("write_file", "Create or replace a file.", {"path": {"type": "string"}, "content": {"type": "string"}}),
     )
-)  # fmt: skip
+)
 
 
 def write(conversation: Conversation) -> bytes:
@@ -34,7 +50,14 @@ class _Log:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         first = self.conversation.lines[0].at
-        yield {"type": "session", "version": 0, "id": self.conversation.uuid("session"), "createdAt": first, "cwd": PROJECT_HOME, "delegationDepth": 0}  # fmt: skip
+        yield {
+            "type": "session",
+            "version": 0,
+            "id": self.conversation.uuid("session"),
+            "createdAt": first,
+            "cwd": PROJECT_HOME,
+            "delegationDepth": 0,
+        }
         for line in self.conversation.lines:
             if line.role == "user":
                 if self.turn:
@@ -59,7 +82,12 @@ class _Log:
                 yield self._event("step/start", line.at - 500, self._where())
                 yield from self._reply(line)
             else:
-                block = {"type": "tool-result", "toolCallId": line.call_id, "content": [{"type": "text", "text": line.text}], "isError": line.is_error}  # fmt: skip
+                block = {
+                    "type": "tool-result",
+                    "toolCallId": line.call_id,
+                    "content": [{"type": "text", "text": line.text}],
+                    "isError": line.is_error,
+                }
                 message = {"source": {"kind": "tool", "callId": line.call_id}, "content": [block], "role": "user"}
                 yield self._surface("tool/result", line, {**self._where(), "message": message})
         end = self.conversation.lines[-1].at + 200
