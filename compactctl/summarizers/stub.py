@@ -254,6 +254,8 @@ def _known(request: SummaryRequest) -> tuple[dict[AnchorType, str], str]:
     text = request.previous or next((m.content for m in request.messages[:4] if is_summary(m)), "")
     if not text:
         return {}, ""
+    # The tags of a dsh checkpoint stand on the lines of the text that they enclose.
+    text = text.replace("<compacted-summary>", "\n").replace("</compacted-summary>", "\n")
     rows = _by_heading(text)
     if request.format is SummaryFormat.DSH:
         return {kind: rows.get(DSH_HEADINGS[at], "") for kind, at in _DSH_SECTION.items()}, text
@@ -263,7 +265,7 @@ def _known(request: SummaryRequest) -> tuple[dict[AnchorType, str], str]:
 def _by_heading(text: str) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     current: list[str] = []
-    for row in text.replace("<compacted-summary>", "\n").replace("</compacted-summary>", "\n").split("\n"):
+    for row in text.split("\n"):
         if row.startswith("## "):
             current = found.setdefault(row[3:].strip(), [])
         elif row not in ("", DSH_NOTHING) and not row.startswith((_PATHS, _NAMES, _ERRORS)):
