@@ -218,7 +218,7 @@ ANTHROPIC: dict[str, tuple[Script, str, Mapping[str, Any]]] = {
     "an error in the stream": (stream([{"type": "error", "error": {"type": "overloaded_error", "message": "x"}}]),
                                "server_error", {}),
     "10 MB": (raw(reply(b'{"a": "' + b"x" * 10_000_000 + b'"}')), "too_large", {}),
-    "two choices in one": (flood(OK_STREAM), "too_large", {}),
+    "endless stream": (flood(OK_STREAM), "too_large", {}),
 }  # fmt: skip
 CASES = [("openai", name, *case) for name, case in OPENAI.items()]
 CASES += [("anthropic", name, *case) for name, case in ANTHROPIC.items()]
