@@ -101,9 +101,17 @@ class LockedError(CompactctlError):
 
 
 class SummarizerError(CompactctlError):
-    """A summarizer gave no summary; the compactor takes its fallback (seed section 6.1)."""
+    """A summarizer gave no summary; the compactor takes its fallback (seed section 6.1).
+
+    ``reason`` is one word for records and reports: ``timeout``, ``rate_limited``, ``truncated``, ... (the list is in
+    summarizers/_failure.py); ``failed`` where nothing closer is known.
+    """
 
     exit_status = 7
+
+    def __init__(self, message: str = "", reason: str = "failed") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class BudgetError(CompactctlError):

@@ -275,7 +275,8 @@ class CompactionRecord:
 
     The names and JSON types up to ``error`` are harness9's, so that its own files load in ``report``; ``timestamp``
     (RFC 3339) and ``duration`` (nanoseconds) are None where a replay has no clock. ``compression_ratio`` is after /
-    before. ``notes`` name what the seed counts as success but a user should know (``summary_empty``, ...).
+    before. ``tokens_after_offload`` is what the view weighed when only its large results had been offloaded, before
+    anything was summarised. ``notes`` name what the seed counts as success but a user should know (``not_smaller``).
     """
 
     tier: Tier
@@ -297,6 +298,7 @@ class CompactionRecord:
     meter: str = ""
     summary_input_tokens: int | None = None
     summary_output_tokens: int | None = None
+    tokens_after_offload: int | None = None
     dropped: int = 0
     notes: tuple[str, ...] = ()
     id: str = ""
@@ -359,6 +361,7 @@ class CompactionRecord:
             meter=self.meter,
             summary_input_tokens=self.summary_input_tokens,
             summary_output_tokens=self.summary_output_tokens,
+            tokens_after_offload=self.tokens_after_offload,
             dropped=self.dropped,
             notes=list(self.notes),
         )
@@ -408,6 +411,7 @@ class CompactionRecord:
             meter=str(row.get("meter") or ""),
             summary_input_tokens=row.get("summary_input_tokens"),
             summary_output_tokens=row.get("summary_output_tokens"),
+            tokens_after_offload=row.get("tokens_after_offload"),
             dropped=int(row.get("dropped") or 0),
             notes=tuple(row.get("notes") or ()),
         )

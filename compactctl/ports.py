@@ -7,13 +7,13 @@ package ships are full implementations of them, so tests need no mocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from compactctl.context.conversation import conversation_text
-from compactctl.context.view import Base, Meter, MeterContext, View
-from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Trigger, Usage
+from compactctl.context.view import Meter, MeterContext, View
+from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger, Usage
 
 __all__ = [
     "BlobStore",
@@ -22,6 +22,7 @@ __all__ = [
     "CompactorSpec",
     "ForceCompactor",
     "HistoryMode",
+    "MakeMeter",
     "MemoryExtractor",
     "Meter",
     "MeterContext",
@@ -30,8 +31,10 @@ __all__ = [
     "Option",
     "Ports",
     "Quiet",
+    "RankSource",
     "RecordStore",
     "RecordedCompactor",
+    "Span",
     "Step",
     "StepCompactor",
     "Summarizer",
@@ -62,9 +65,9 @@ class SummaryFormat(StrEnum):
 class SummaryRequest:
     """What a summarizer is asked: the messages of a span, and what earlier summaries said.
 
-    ``messages`` are the originals in order. ``conversation`` and ``previous`` are texts that are made when they are
-    first asked for. ``previous`` is empty on the first call. ``anchors`` are those known so far. ``budget`` is the
-    largest wanted answer in tokens.
+    ``messages`` are those of the span in order, as the view holds them (large results already offloaded).
+    ``conversation`` and ``previous`` are texts that are made when they are first asked for. ``previous`` is empty on
+    the first call. ``anchors`` are those known so far. ``budget`` is the largest wanted answer in tokens.
     """
 
     __slots__ = ("_conversation", "_make_previous", "_previous", "anchors", "budget", "format", "messages")
@@ -108,10 +111,16 @@ class SummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class SummaryReply:
-    """What a summarizer answered; ``usage`` is None where nothing was charged or nothing is known."""
+    """What a summarizer answered; ``usage`` is None where nothing was charged or nothing is known.
+
+    A summarizer that verified its answer says so for the record: ``notes`` hold the figures and whatever was odd,
+    ``anchors`` are the five of ``text`` with their origin.
+    """
 
     text: str
     usage: Usage | None = None
+    notes: tuple[str, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
 
 
 class Summarizer(Protocol):
@@ -175,12 +184,13 @@ class Quiet:
     """A promise of a compactor: how long the view may grow without ``step`` changing it.
 
     As long as the view only grows by recorded messages, weighs less than ``weight`` and holds fewer than ``messages``
-    messages (None: no bound), another ``step`` would give the same tier and the view unchanged. The replay uses it to
-    skip turns when nobody wants their records; a property test holds skipping against not skipping.
+    messages (None: no bound), another ``step`` would give the tier ``tier`` and the view unchanged. The replay uses it
+    to skip turns when nobody wants their records; a property test holds skipping against not skipping.
     """
 
     weight: int | None = None
     messages: int | None = None
+    tier: Tier = Tier.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +220,32 @@ class Turn:
     def record(self) -> CompactionRecord:
         """The last record of the turn."""
         return self.records[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The turns ``turn`` to ``until`` - 1: at the first the compactor was asked, at the others it stayed quiet.
+
+    ``view`` is what is sent at the first turn; each later turn sends the same and the recorded messages since.
+    ``before`` is what the compactor was given at the first turn, ``quiet_tier`` the tier of the later turns.
+    """
+
+    turn: int
+    until: int
+    records: tuple[CompactionRecord, ...]
+    view: View
+    failed: bool = False
+    before: View | None = None
+    quiet_tier: Tier = Tier.NONE
+
+    @property
+    def turns(self) -> int:
+        """How many turns the span holds."""
+        return self.until - self.turn
+
+    def view_at(self, turn: int) -> View:
+        """Give the view that is sent at a turn of the span."""
+        return self.view if turn == self.turn else self.view.advanced(turn)
 
 
 class StepCompactor(Protocol):
@@ -297,13 +333,28 @@ class CompactorSpec:
     uses_summarizer: bool = False
 
 
+# Gives the rank file of an encoding by its name, None where it is not at hand.
+RankSource = Callable[[str], bytes | None]
+
+
+class MakeMeter(Protocol):
+    """Builds a meter for a session.
+
+    A session hands its recorded usage to the meters that need it, ``ranks`` the files of encodings to those that do.
+    Raises UsageError where the meter cannot be had, saying what is missing.
+    """
+
+    def __call__(self, session: Session | None, ranks: RankSource | None = None) -> Meter:
+        """Give the meter."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeterSpec:
-    """A meter plug-in; ``make(session)`` builds it (a session hands its recorded usage to those that need it)."""
+    """A meter plug-in."""
 
     name: str
     help: str
-    make: Callable[[Session | None], Meter]
+    make: MakeMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,16 +367,3 @@ class SummarizerSpec:
     options: tuple[Option, ...] = ()
     remote: bool = False
     extra: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """What stands around a compactor in one replay: the spill threshold and the protected tools (bytes, names)."""
-
-    spill: int | None = None
-    protect: frozenset[str] = field(default_factory=frozenset)
-
-
-def base_of(view: View) -> Base:
-    """Give the recorded messages that a view grows out of."""
-    return view.base

@@ -60,11 +60,15 @@ def plugins(package: str, spec: type[Spec]) -> dict[str, Spec]:
 
 
 def plugin(package: str, spec: type[Spec], name: str, kind: str) -> Spec:
-    """Give the plug-in of that name; an unknown name raises UnknownNameError, which lists the known ones."""
+    """Give the plug-in of that name; an unknown name raises UnknownNameError, which lists the known ones.
+
+    A name with an underscore of its own (``o200k_base``) may be written with a hyphen, not the other way round.
+    """
     module = name.replace("-", "_")
-    if module not in module_names(package) or "_" in name:
+    found = _constant(package, module, spec) if module in module_names(package) else None
+    if found is None or ("_" in name and found.name != name):
         raise unknown(kind, name, names(package))
-    return _constant(package, module, spec)
+    return found
 
 
 def _constant(package: str, module: str, spec: type[Spec]) -> Spec:

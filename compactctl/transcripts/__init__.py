@@ -10,7 +10,16 @@ keeps account of what could not be used.
 from __future__ import annotations
 
 from compactctl.transcripts._facts import inspect_facts
-from compactctl.transcripts._inputs import Account, Candidate, Found, distinct_ids, find_inputs, load_inputs
+from compactctl.transcripts._inputs import (
+    Account,
+    Candidate,
+    Found,
+    distinct_ids,
+    empty_roots,
+    find_inputs,
+    load_candidate,
+    load_inputs,
+)
 from compactctl.transcripts._load import load
 from compactctl.transcripts._neutral import write_neutral
 from compactctl.transcripts._source import Limits
@@ -24,9 +33,11 @@ __all__ = [
     "Limits",
     "SideThreadError",
     "distinct_ids",
+    "empty_roots",
     "find_inputs",
     "inspect_facts",
     "load",
+    "load_candidate",
     "load_inputs",
     "write_neutral",
 ]

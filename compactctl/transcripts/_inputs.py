@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -86,28 +86,45 @@ def load_inputs(
     account.problems.extend(found.problems)
     for reason, count in found.ignored.items():
         account.ignored[reason] = account.ignored.get(reason, 0) + count
-    empty = dict.fromkeys(candidate.root for candidate in found.candidates if candidate.root)
+    gave: list[bool] = []
     for candidate in found.candidates:
-        given = False
-        try:
-            for session in load(candidate.path, side_threads=side_threads, limits=limits):
-                given = True
-                yield session
-        except SideThreadError as error:
-            _unused(account, candidate, error, "side threads only")
-        except EmptyTranscriptError as error:
-            _unused(account, candidate, error, "no message")
-        except UnknownFormatError as error:
-            _unused(account, candidate, error, "no transcript")
-        except CompactctlError as error:
-            account.problems.append(error)
-        if given:
-            account.loaded += 1
-            empty.pop(candidate.root, None)
-    for root in empty:
-        account.problems.append(
-            NothingMatchedError(f"{root}: no transcript under this directory; name another one (or --subagents)")
-        )
+        before = account.loaded
+        yield from load_candidate(candidate, account, side_threads=side_threads, limits=limits)
+        gave.append(account.loaded > before)
+    account.problems.extend(empty_roots(found, gave))
+
+
+def load_candidate(
+    candidate: Candidate, account: Account, *, side_threads: bool = False, limits: Limits | None = None
+) -> Iterator[Session]:
+    """Give the sessions of one input; whether it gave any, or why not, goes to the account."""
+    given = False
+    try:
+        for session in load(candidate.path, side_threads=side_threads, limits=limits):
+            given = True
+            yield session
+    except SideThreadError as error:
+        _unused(account, candidate, error, "side threads only")
+    except EmptyTranscriptError as error:
+        _unused(account, candidate, error, "no message")
+    except UnknownFormatError as error:
+        _unused(account, candidate, error, "no transcript")
+    except CompactctlError as error:
+        account.problems.append(error)
+    account.loaded += given
+
+
+def empty_roots(found: Found, gave: Sequence[bool]) -> list[CompactctlError]:
+    """Give an error for each directory under which no candidate gave a session; ``gave`` is in their order."""
+    roots: dict[str, bool] = {}
+    for candidate, any_session in zip(found.candidates, gave, strict=True):
+        if candidate.root:
+            roots[candidate.root] = roots.get(candidate.root, False) or any_session
+    return [
+        NothingMatchedError(f"{root}: no transcript under this directory; name another one (or --subagents)")
+        for root, any_session in roots.items()
+        if not any_session
+    ]
 
 
 def distinct_ids(sessions: Iterable[Session]) -> list[Session]:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compactctl.errors import InputError, UnreadableError
 from compactctl.model import LineCounts, Session

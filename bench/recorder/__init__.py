@@ -1,0 +1,1 @@
+"""The recorder that made sample_sessions/: a scripted agent that does real work with real commands on a real tree."""

@@ -1,0 +1,1 @@
+"""One file a sample: each ends in a constant ``STORY`` (or ``STORIES``)."""

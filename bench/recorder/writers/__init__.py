@@ -1,0 +1,1 @@
+"""One writer a format: a conversation in, the bytes of a transcript out."""

@@ -1,0 +1,92 @@
+"""The options that several commands share, and how they become resolved settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compactctl.errors import MissingPathError, UnreadableError
+from compactctl.settings import Resolved, parse_file, resolve
+
+SETTINGS_FILES = ("compactctl.toml", "pyproject.toml")
+
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(help="Transcripts: files, directories, globs, - for stdin, @list.txt; .gz and .zst are read."),
+]
+Compactor = Annotated[
+    str | None,
+    typer.Option("--compactor", "-c", help="Compactor (see `compactctl list compactors`), or path.py:Class."),
+]
+Window = Annotated[
+    str | None,
+    typer.Option("--window", "-w", help="Context window in tokens, e.g. 200000 or 200k. [default: recorded]"),
+]
+History = Annotated[
+    str | None, typer.Option(help="view or write-back: does a compaction's view become the history? [default: own]")
+]
+Recorded = Annotated[str | None, typer.Option(help="ignore or follow the session's own compactions. [default: ignore]")]
+Meter = Annotated[str | None, typer.Option(help="Meter that tiers follow. [default: the compactor's own]")]
+SummarizerName = Annotated[
+    str | None, typer.Option("--summarizer", help="Who writes summaries (see `list summarizers`). [default: stub]")
+]
+SummaryTokens = Annotated[str | None, typer.Option(help="Largest summary in tokens. [default: 2000]")]
+Measures = Annotated[str | None, typer.Option(help="Measures to compute: names with commas, all, none. [default: all]")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="A compactor option, NAME=VALUE; repeatable: --set soft=0.75")
+]
+Overhead = Annotated[str | None, typer.Option(help="Decision tokens of the system message that transcripts lack.")]
+Reserve = Annotated[str | None, typer.Option(help="Real tokens kept free for the reply. [default: 0]")]
+Spill = Annotated[str | None, typer.Option(help="Move results above this many bytes to files when they are written.")]
+Protect = Annotated[list[str] | None, typer.Option(help="A tool whose results no compactor may shorten; repeatable.")]
+Jobs = Annotated[str | None, typer.Option("--jobs", "-j", help="Sessions replayed at a time. [default: 1]")]
+StateDir = Annotated[str | None, typer.Option(help="Where results, records and turns are kept. [default: .compactctl]")]
+RecordsDir = Annotated[str | None, typer.Option(help="Where the records alone are kept, as harness9 does.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write nothing; the figures are the same.")]
+NoFallback = Annotated[bool, typer.Option("--no-fallback", help="A failed summary is exit status 7.")]
+Config = Annotated[str | None, typer.Option(help="Settings file. [default: nearest compactctl.toml or pyproject.toml]")]
+NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no settings file.")]
+Subagents = Annotated[bool, typer.Option("--subagents", help="Also load the threads of subagents.")]
+Format = Annotated[str | None, typer.Option("--format", "-f", help="table, json, jsonl, ... on stdout.")]
+Output = Annotated[
+    list[str] | None, typer.Option("--output", "-o", help="Also write this file, format by suffix; repeatable.")
+]
+IncludeText = Annotated[
+    bool, typer.Option("--include-text", help="Put anchors, summaries and file names into shared formats.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices on stderr.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each compaction, not each run of turns.")]
+
+
+def resolved(flags: Mapping[str, Any], config: str | None, no_config: bool, assignments: list[str] | None) -> Resolved:
+    """Bring flags, environment and the settings file together; raises SettingsError."""
+    path = None if no_config else find_settings(config)
+    table = parse_file(_read(path), str(path)) if path else None
+    return resolve(flags, os.environ, table, str(path or ""), assignments or ())
+
+
+def find_settings(named: str | None) -> Path | None:
+    """Give the settings file: the named one, else the nearest upward that holds settings; None where there is none."""
+    if named:
+        path = Path(named)
+        if not path.is_file():
+            raise MissingPathError(f"{named}: no such settings file; leave --config out or write it with `init`")
+        return path
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        for name in SETTINGS_FILES:
+            path = folder / name
+            if path.is_file() and (name != "pyproject.toml" or "[tool.compactctl" in _read(path)):
+                return path
+    return None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path}: cannot be read as settings: {error}") from error

@@ -1,0 +1,69 @@
+"""Writes what the reports give: one format on stdout, any number of files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compactctl.errors import StoreError, UsageError
+from compactctl.registry import plugin, plugins
+from compactctl.reports._document import without_text
+from compactctl.reports._spec import ReportSpec
+
+ROOM = "compactctl.reports"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One output: its format, and the file (None: stdout)."""
+
+    report: ReportSpec
+    path: Path | None
+
+
+def targets(format: str | None, outputs: Sequence[str] | None) -> list[Target]:
+    """Resolve ``--format`` and ``--output`` before the work begins, so that a wrong one fails at once.
+
+    Raises UsageError for an unknown format, suffix or directory.
+    """
+    found = [Target(plugin(ROOM, ReportSpec, format or "table", "format"), None)]
+    for output in outputs or ():
+        if output == "-":
+            continue
+        path = Path(output)
+        if not path.parent.is_dir():
+            raise UsageError(f"--output {output}: the directory {path.parent} does not exist")
+        found.append(Target(by_suffix(path), path))
+    return found
+
+
+def by_suffix(path: Path) -> ReportSpec:
+    """Give the report whose suffix a file has; raises UsageError."""
+    reports = plugins(ROOM, ReportSpec)
+    for report in reports.values():
+        if any(path.name.endswith(suffix) for suffix in report.suffixes):
+            return report
+    known = ", ".join(suffix for report in reports.values() for suffix in report.suffixes)
+    raise UsageError(f"--output {path}: no format is known by its suffix; known: {known}")
+
+
+def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool) -> None:
+    """Render the document for each target and write it; raises StoreError where a file cannot be written."""
+    bare = {**document, "sessions": [without_text(session) for session in document["sessions"]]}
+    for target in wanted:
+        shown = document if include_text or not target.report.shared else bare
+        if not target.report.details:
+            shown = {key: value for key, value in shown.items() if key != "details"}
+        content = target.report.render(shown)
+        if target.path is None:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+            continue
+        try:
+            target.path.write_bytes(content)
+        except OSError as error:
+            raise StoreError(f"--output {target.path}: {error.strerror}") from error

@@ -1,0 +1,55 @@
+"""What goes to stderr: progress on a terminal, warnings and notices; stdout holds the result alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from compactctl.errors import CompactctlError, worst
+from compactctl.reports._safe import safe
+
+MOST_WARNINGS = 20
+
+
+def note(message: str, *, quiet: bool = False) -> None:
+    """Write one line to stderr unless ``quiet``."""
+    if not quiet:
+        print(safe(message), file=sys.stderr)
+
+
+def notes(messages: Iterable[str], *, quiet: bool = False) -> None:
+    """Write lines to stderr; of many alike in number only the first, and how many more there are."""
+    listed = list(messages)
+    for message in listed[:MOST_WARNINGS]:
+        note(f"warning: {message}", quiet=quiet)
+    if len(listed) > MOST_WARNINGS:
+        note(f"warning: and {len(listed) - MOST_WARNINGS} more", quiet=quiet)
+
+
+def problems(errors: Iterable[CompactctlError], statuses: Iterable[int] = ()) -> int:
+    """Write each error as one line and give the exit status for all of them and ``statuses``."""
+    found = set(statuses)
+    for error in errors:
+        print(f"compactctl: {safe(str(error))}", file=sys.stderr)
+        found.add(error.exit_status)
+    return worst(found)
+
+
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
+    """Show a bar on stderr while inputs are worked on, where stderr is a terminal and the inputs are not small."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total, label: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(done: int, total: int, label: str) -> None:
+            bar.update(task, completed=done, total=total, description=safe(label)[-40:])
+
+        yield show

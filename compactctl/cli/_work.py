@@ -1,0 +1,183 @@
+"""One session's replay as the commands do it: window, compactor, store and document, from resolved settings."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import compactctl
+from compactctl.context.composition import Composition
+from compactctl.context.view import MeterContext
+from compactctl.errors import StoreError
+from compactctl.model import Session, Tier
+from compactctl.ports import Clock, CompactorSpec, HistoryMode, Offloader, Span, Summarizer, SummarizerSpec
+from compactctl.registry import plugin
+from compactctl.reports._document import session_document, short_path
+from compactctl.reports._words import size
+from compactctl.runs import Outcome, Setup, Window, Workbench, run, settings_hash
+from compactctl.settings import Resolved, compactor_options
+from compactctl.transcripts import inspect_facts
+
+ASSUMED_WINDOW = 200_000
+# What of a session's document the records hold already, or the start line.
+_NOT_IN_END_LINE = frozenset({"compactions"})
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One session's document and what else the command must tell: exit statuses and sentences for stderr."""
+
+    document: dict[str, Any]
+    statuses: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is the same for all sessions of a command; picklable, so that other processes can do it."""
+
+    settings: Resolved
+    compact_at: frozenset[int] = frozenset()
+    dry_run: bool = False
+    skip: bool = False
+    wait: float | None = None
+
+
+def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Setup:
+    """Make the setup of a replay; raises SettingsError and UnknownNameError."""
+    spec = plugin("compactctl.compactors", CompactorSpec, settings["compactor"], "compactor")
+    history = settings["history"]
+    return Setup(
+        spec,
+        compactor_options(spec, settings.options),
+        history=HistoryMode(history) if history else None,
+        recorded=settings["recorded"],
+        meter=settings["meter"],
+        overhead=settings["overhead"],
+        reserve=settings["reserve"],
+        summary_tokens=settings["summary_tokens"],
+        summarizer=settings["summarizer"],
+        compact_at=compact_at,
+        protect=frozenset(settings["protect"]),
+        spill=settings["spill"],
+    )
+
+
+def make_summarizer(work: Work) -> Summarizer:
+    """Build the summarizer of a command; one object serves all replays of a session."""
+    return plugin("compactctl.summarizers", SummarizerSpec, work.settings["summarizer"], "summarizer").make({}, None)
+
+
+def state_line(settings: Resolved) -> str:
+    """Say where the state directory is and how large it has become."""
+    root = Path(settings["state_dir"])
+    total = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+    return f"results, records and turns: {root} ({size(total)})"
+
+
+def window_of(settings: Resolved, session: Session) -> Window:
+    """Choose a session's window: the flag, what was recorded, else what is assumed (DESIGN.md, Replay 5)."""
+    if settings["window"]:
+        return Window(settings["window"], settings.values["window"].origin)
+    if session.context_window:
+        return Window(session.context_window, "recorded")
+    return Window(ASSUMED_WINDOW, "assumed")
+
+
+def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: Clock | None = None) -> Replayed:
+    """Replay one session, store the run unless it is a dry one, and give its document.
+
+    Raises LockedError, and StoreError where the store cannot be opened; what could not be written later is counted.
+    """
+    settings = work.settings
+    setup = setup_of(settings, work.compact_at)
+    bench = Workbench(session, window_of(settings, session))
+    measures = () if settings["measures"] == ("none",) else settings["measures"]
+
+    def go(offloader: Offloader | None, watch: Callable[[Span], None] | None) -> Outcome:
+        return run(
+            bench,
+            setup,
+            summarizer=summarizer,
+            offloader=offloader,
+            clock=clock,
+            measures=measures,
+            skip=work.skip,
+            watch=watch,
+        )
+
+    head = inspect_facts(session)
+    warnings = tuple(session.warnings)
+    if work.dry_run:
+        return Replayed(session_document(go(None, None), head), warnings=warnings)
+    from compactctl.store import open_store
+
+    store = open_store(settings["state_dir"], settings["records_dir"])
+    start = {
+        "input_sha256": session.input_sha256,
+        "settings": setup.settings() | {"window": bench.window.tokens},
+        "settings_hash": settings_hash(setup.settings()),
+        "tool_version": compactctl.__version__,
+        "format": session.format,
+        "path": short_path(session.path),
+        "meter": setup.meter or setup.spec.meter,
+        "window": bench.window.tokens,
+        "window_source": bench.window.source,
+    }
+    with store.writer(session.id, start, work.wait) as writer:
+        offload = setup.options.get("offload_threshold")
+        offloader = writer.offloader(**({"threshold": int(offload)} if offload is not None else {}))
+        turn_line = _turn_line(bench, setup)
+
+        def watch(span: Span) -> None:
+            for record in span.records:
+                if record.tier is not Tier.NONE or record.error:
+                    with contextlib.suppress(StoreError):  # counted by the writer, told at the end
+                        writer.append(record)
+            with contextlib.suppress(StoreError):
+                for row in turn_line(span):
+                    writer.turn(row)
+
+        document = session_document(go(offloader, watch), head)
+        document["run"] = writer.run
+        writer.end({key: value for key, value in document.items() if key not in _NOT_IN_END_LINE and key != "run"})
+        failures = writer.failures
+    if failures.total:
+        document["store_failures"] = failures.to_json()
+        told = f"{session.id}: {failures.total} writes to {settings['state_dir']} failed, first: {failures.first}"
+        return Replayed(document, (StoreError.exit_status,), (*warnings, told))
+    return Replayed(document, warnings=warnings)
+
+
+def _turn_line(bench: Workbench, setup: Setup) -> Callable[[Span], Iterator[dict[str, Any]]]:
+    """Make the function that gives the turn lines of a span (DESIGN.md, Store)."""
+    base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
+    scale, composition = bench.scale(base), Composition(base)
+
+    def lines(span: Span) -> Iterator[dict[str, Any]]:
+        for turn in range(span.turn, span.until):
+            view = span.view_at(turn)
+            reply = base.messages[base.calls[turn]]
+            record = span.records[-1]
+            row: dict[str, Any] = {
+                "turn": turn,
+                "tier": int(max(r.tier for r in span.records)),
+                "before": record.tokens_before if turn == span.turn else view.tokens,
+                "tokens": view.tokens,
+                "real": scale.tokens(view),
+                "recorded": reply.usage.prompt if reply.usage else None,
+                "by": {
+                    part: base.meter.tokens(weight, MeterContext(turn, False))
+                    for part, weight in composition.parts(view).items()
+                },
+            }
+            if record.tokens_after_offload is not None:
+                row["after_offload"] = record.tokens_after_offload
+            if span.failed:
+                row["failed"] = True
+            yield row
+
+    return lines

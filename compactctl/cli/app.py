@@ -1,0 +1,156 @@
+"""The command line as a whole: which commands there are, and how errors become exit statuses.
+
+Only the file of the command that was asked for is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from compactctl.errors import CompactctlError, Interrupted
+from compactctl.reports._safe import safe
+
+# The first line of each command's own docstring; a test holds the two together. Help needs no command's imports.
+COMMANDS = {
+    "replay": "Replay sessions turn by turn through a compactor, and say what each tier did.",
+    "report": "Report what the last replays gave, from the state directory alone.",
+    "compare": "Compare compactors on the same sessions, with the bounds beside them.",
+    "tune": "Search thresholds on your own sessions: cost against what stays visible.",
+    "check": "Replay sessions and hold them to budgets and a baseline, for CI.",
+    "inspect": "Say what transcripts hold: format, messages, calls, compactions, and where every line went.",
+    "convert": "Write a transcript in the neutral format: a header line, then a JSON object for each message.",
+    "verify": "Check what the state directory holds, byte by byte; changes nothing.",
+    "gc": "Remove all that the state directory holds of the named sessions.",
+    "list": "List compactors with their options, formats, summarizers, meters, measures, findings or reports.",
+    "init": "Write a commented compactctl.toml with budgets for the sessions at hand.",
+    "config": "Look at the settings.",
+}
+DEBUG = "COMPACTCTL_DEBUG"
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+HELP = """Replay recorded agent sessions through a context compactor, and see what each threshold costs.
+
+\b
+  compactctl replay session.jsonl        what each tier would have done
+  compactctl replay ~/.claude/projects   all your sessions
+  compactctl report                      what the last replays gave
+  compactctl list compactors             what can be compared
+  compactctl --version
+
+Exit status: 0 done; 1 a budget failed or verify found damage; 2 usage or settings; 3 some input could not be read;
+4 nothing matched; 5 the store could not be written, or a deletion was not confirmed; 6 locked; 7 a summary failed;
+70 internal error; 130, 143 interrupted. New ones may come: treat an unknown status as a failure.
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and give its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # Transcripts hold lone surrogates; a terminal or pipe must never make them an error.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _terminated)
+    app = typer.Typer(
+        cls=LazyGroup,
+        help=HELP,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=CONTEXT,
+    )
+    app.callback()(_group)
+    try:
+        app(list(arguments), prog_name="compactctl")
+    except SystemExit as exit_:
+        return _closed(exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code)))
+    return _closed(0)
+
+
+class LazyGroup(TyperGroup):
+    """Imports the file of a command when that command is run, and none for the list of commands."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Give the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command; None for an unknown one."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"compactctl.cli.{cmd_name}")
+        app = getattr(module, "APP", None)
+        if app is None:
+            app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+            function = getattr(module, "list_" if cmd_name == "list" else cmd_name)
+            app.command(name=cmd_name, context_settings=CONTEXT)(guarded(function))
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _group() -> None:
+    """Stand for the program itself; its options are answered before."""
+
+
+def guarded(command: Callable[..., Any]) -> Callable[..., None]:
+    """Wrap a command: its errors become one line on stderr and an exit status, never a traceback."""
+
+    @functools.wraps(command)
+    def call(*positional: Any, **named: Any) -> None:
+        try:
+            status = command(*positional, **named)
+        except BrokenPipeError:
+            status = 0
+            _abandon_stdout()
+        except KeyboardInterrupt:
+            status = Interrupted.exit_status
+            _say("interrupted")
+        except CompactctlError as error:
+            status = error.exit_status
+            _say(str(error))
+        except Exception as error:
+            if os.environ.get(DEBUG):
+                raise
+            status = CompactctlError.exit_status
+            _say(f"internal error: {type(error).__name__}: {error} (set {DEBUG}=1 for the traceback, and report it)")
+        raise SystemExit(status or 0)
+
+    return call
+
+
+def _terminated(number: int, frame: object) -> None:
+    error = Interrupted("terminated")
+    error.exit_status = 128 + number
+    raise error
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        print(f"compactctl: {safe(message)}", file=sys.stderr)
+
+
+def _closed(status: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+    return status
+
+
+def _abandon_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's own last flush cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,150 @@
+"""``compactctl replay``: what a compactor would have done to recorded sessions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Annotated
+
+import typer
+
+from compactctl.cli import _options as opt
+from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._output import targets, write
+from compactctl.cli._say import note, notes, problems, progress
+from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line
+from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
+from compactctl.model import Session
+from compactctl.reports._document import root_document
+from compactctl.reports.table import Screen
+from compactctl.transcripts import Account, find_inputs
+
+
+def replay(
+    paths: opt.Paths = None,
+    compactor: opt.Compactor = None,
+    window: opt.Window = None,
+    history: opt.History = None,
+    recorded: opt.Recorded = None,
+    meter: opt.Meter = None,
+    summarizer: opt.SummarizerName = None,
+    summary_tokens: opt.SummaryTokens = None,
+    measures: opt.Measures = None,
+    set: opt.Set = None,
+    compact_at: Annotated[
+        list[int] | None, typer.Option(help="The user's /compact before this turn; repeatable.")
+    ] = None,
+    overhead: opt.Overhead = None,
+    reserve: opt.Reserve = None,
+    spill: opt.Spill = None,
+    protect: opt.Protect = None,
+    no_fallback: opt.NoFallback = False,
+    dry_run: opt.DryRun = False,
+    jobs: opt.Jobs = None,
+    state_dir: opt.StateDir = None,
+    records_dir: opt.RecordsDir = None,
+    wait: Annotated[float | None, typer.Option(help="Seconds to wait for a session that is in use.")] = None,
+    subagents: opt.Subagents = False,
+    format: opt.Format = None,
+    output: opt.Output = None,
+    include_text: opt.IncludeText = False,
+    config: opt.Config = None,
+    no_config: opt.NoConfig = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> int:
+    """Replay sessions turn by turn through a compactor, and say what each tier did.
+
+    Offloaded results, records and turns go to the state directory, which `report` reads.
+
+    \b
+    Examples:
+      compactctl replay session.jsonl
+      compactctl replay ~/.claude/projects --dry-run
+      compactctl replay session.jsonl --compactor harness9 --set soft=0.65 --window 128k
+      compactctl replay session.jsonl --format json --output replay.csv
+    """
+    if not paths:
+        raise UsageError("replay needs at least one transcript: a file, a directory, a pattern, or - for stdin")
+    flags = {
+        "compactor": compactor,
+        "window": window,
+        "history": history,
+        "recorded": recorded,
+        "meter": meter,
+        "summarizer": summarizer,
+        "summary_tokens": summary_tokens,
+        "measures": measures,
+        "overhead": overhead,
+        "reserve": reserve,
+        "spill": spill,
+        "protect": protect,
+        "fallback": False if no_fallback else None,
+        "jobs": jobs,
+        "state_dir": state_dir,
+        "records_dir": records_dir,
+    }
+    settings = opt.resolved(flags, config, no_config, set)
+    wanted = targets(format, output)
+    setup = setup_of(settings, frozenset(compact_at or ()))
+    screen = _screen() if wanted[0].report.name == "table" else None
+    # Records of quiet turns are needed wherever they are kept or listed one by one.
+    skip = dry_run and settings["measures"] == ("none",) and len(wanted) == 1 and screen is not None and not verbose
+    work = Work(settings, setup.compact_at, dry_run, skip, wait)
+    found, account = find_inputs(paths), Account()
+    documents: list[dict[str, object]] = []
+    errors: list[CompactctlError] = []
+    statuses: list[int] = []
+    try:
+        with progress(quiet=quiet) as show:
+            for result in each_session(
+                found, account, _task, work, jobs=settings["jobs"], side_threads=subagents, progress=show
+            ):
+                if isinstance(result, Failed):
+                    errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
+                    continue
+                documents.append(result.document)
+                statuses.extend(result.statuses)
+                notes((f"{result.document['session_id']}: {words}" for words in result.warnings), quiet=quiet)
+                if screen is not None and (result.document["compactions"] or len(found.candidates) == 1 or verbose):
+                    screen.session(result.document, verbose=verbose)
+                    _print(screen.taken())
+    except KeyboardInterrupt:
+        statuses.append(130)
+        note("interrupted; what was done so far is shown")
+    if not settings["fallback"] and any(document["summarizer_failures"] for document in documents):
+        errors.append(
+            SummarizerError("a summary failed and --no-fallback was given; see the errors of the compactions")
+        )
+    if not documents and not account.problems and not errors and not statuses:
+        errors.append(NothingMatchedError("no session to replay; name a transcript"))
+    document = root_document("replay", setup.settings(), documents, ignored_inputs=dict(account.ignored))
+    if screen is not None:
+        if documents:
+            screen.summary(documents)
+            screen.findings(documents)
+            _print(screen.taken())
+        wanted = wanted[1:]
+    write(document, wanted, include_text=include_text)
+    if documents and not dry_run and not quiet:
+        note(state_line(settings))
+    if account.ignored and not quiet:
+        listed = ", ".join(f"{count} {reason}" for reason, count in sorted(account.ignored.items()))
+        note(f"not looked into: {listed}")
+    return problems([*account.problems, *errors], statuses)
+
+
+def _task(session: Session, work: Work) -> Replayed:
+    return replay_session(session, work, make_summarizer(work))
+
+
+def _screen() -> Screen:
+    terminal = sys.stdout.isatty()
+    colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return Screen(width=shutil.get_terminal_size().columns if terminal else None, colour=colour)
+
+
+def _print(words: str) -> None:
+    sys.stdout.write(words)
+    sys.stdout.flush()

@@ -1,0 +1,126 @@
+"""The command ``verify``: check the store against what it promises."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from compactctl.cli._options import Config, NoConfig, RecordsDir, StateDir, resolved
+from compactctl.errors import BudgetError, LockedError, NotConfirmedError
+from compactctl.reports._safe import safe
+
+if TYPE_CHECKING:
+    from compactctl.store import Store
+    from compactctl.store.problems import Level, Problem
+    from compactctl.store.repair import RepairStep
+    from compactctl.store.verify import Verified
+
+
+def verify(
+    sessions: Annotated[list[str] | None, typer.Argument(help="Ids of the sessions to check. [default: all]")] = None,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Set torn last lines aside, remove stale temporaries, close modes; nothing else. Needs --yes.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Repair without asking.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Give the result as JSON.")] = False,
+    wait: Annotated[float | None, typer.Option(min=0, help="Seconds to wait for a session that is in use.")] = None,
+    state_dir: StateDir = None,
+    records_dir: RecordsDir = None,
+    config: Config = None,
+    no_config: NoConfig = False,
+) -> int:
+    """Check that every record parses and every offloaded file is there as it was written; changes nothing.
+
+    Levels: info is what a crash may leave, a warning wants a look, an error is damage and exit status 1. Sessions that
+    are being written are not checked (exit status 6). No cure for damage: replay the session again.
+
+    \b
+      compactctl verify                       the whole store
+      compactctl verify 4f1c2a --json         one session
+      compactctl verify --repair              what a repair would do
+      compactctl verify --repair --yes        do it
+      compactctl verify --state-dir .harness9 --records-dir ~/.harness9/compaction_records
+    """
+    from compactctl.store import open_store
+    from compactctl.store.repair import apply_repair, plan_repair
+    from compactctl.store.verify import verify as check
+
+    settings = resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, None)
+    store = open_store(settings["state_dir"], settings["records_dir"])
+    store.must_exist()
+    steps = plan_repair(store, sessions) if repair else ()
+    if steps:
+        print("\n".join(f"{safe(step.path)}: {step.action}" for step in steps), file=sys.stderr)
+        _confirm(yes)
+        done = apply_repair(store, steps, wait)
+        print(f"{done} of {len(steps)} repairs done", file=sys.stderr)
+    found = check(store, sessions, wait)
+    _answer(as_json, found, steps)
+    return _status(found, store)
+
+
+def _confirm(yes: bool) -> None:
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise NotConfirmedError("nothing was repaired: give --yes to confirm")
+    if not typer.confirm("Repair?", err=True):
+        raise NotConfirmedError("nothing was repaired")
+
+
+def _status(found: Verified, store: Store) -> int:
+    from compactctl.store.problems import Level
+
+    if found.busy:
+        raise LockedError(f"{len(found.busy)} sessions are in use and were not checked: give --wait SECONDS")
+    errors = found.count(Level.ERROR)
+    if errors:
+        raise BudgetError(f"{str(store.layout.state_dir)!r} is damaged in {errors} places: replay those sessions again")
+    return 0
+
+
+def _answer(as_json: bool, found: Verified, steps: Sequence[RepairStep]) -> None:
+    if as_json:
+        from compactctl.reports._document import root_document
+        from compactctl.reports._json_bytes import encode
+
+        more = {
+            "checked": {
+                "sessions": found.sessions,
+                "runs": found.runs,
+                "records": found.records,
+                "lines": found.lines,
+                "files": found.files,
+                "bytes": found.bytes,
+            },
+            "problems": [problem.to_json() for problem in found.problems],
+            "repairs": [step.to_json() for step in steps],
+            "busy": found.busy,
+        }
+        print(encode(root_document("verify", {}, [], **more), indent=True).decode())
+        return
+    for problem in found.problems:
+        print(line_of(problem))
+    print(
+        f"checked {found.sessions} sessions, {found.runs} runs, {found.records} records, {found.files} files: "
+        + ", ".join(f"{found.count(level)} {level}" for level in _levels())
+    )
+
+
+def line_of(problem: Problem) -> str:
+    """Give a problem as one line: level, place, text."""
+    place = safe(problem.path) + ("" if problem.line is None else f":{problem.line} (byte {problem.offset})")
+    return f"{problem.level}: {place}: {safe(problem.text)}"
+
+
+def _levels() -> list[Level]:
+    from compactctl.store.problems import Level
+
+    return [Level.ERROR, Level.WARNING, Level.INFO]

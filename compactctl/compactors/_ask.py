@@ -1,0 +1,45 @@
+"""Asking a summarizer, and what that cost: the same for every compactor that summarises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from compactctl.context.view import Meter, MeterContext
+from compactctl.errors import SummarizerError
+from compactctl.model import USER, Anchor, Message
+from compactctl.ports import Summarizer, SummaryFormat, SummaryRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A summary and the tokens that it took: as charged, or as the compactor's own meter counts them."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+
+
+def ask(
+    summarizer: Summarizer | None,
+    messages: Sequence[Message],
+    meter: Meter,
+    *,
+    weight: int,
+    turn: int,
+    format: SummaryFormat = SummaryFormat.ANCHORS,
+    budget: int = 2000,
+    previous: Callable[[], str] | None = None,
+    anchors: tuple[Anchor, ...] = (),
+) -> Answer:
+    """Have messages of a total ``weight`` summarised; raises SummarizerError, also where there is no summarizer."""
+    if summarizer is None:
+        raise SummarizerError("no summarizer was given")
+    reply = summarizer.summarize(
+        SummaryRequest(messages, previous=previous, anchors=anchors, format=format, budget=budget)
+    )
+    if reply.usage is not None:
+        return Answer(reply.text, reply.usage.prompt, reply.usage.output)
+    context = MeterContext(turn, False)
+    written = meter.weigh(Message(USER, reply.text))
+    return Answer(reply.text, meter.tokens(weight, context), meter.tokens(written, context))

@@ -1,0 +1,101 @@
+"""Tool calls and their results: which belong together, and how a cut is mended (harness9.md 1.6)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from compactctl.model import ASSISTANT, TOOL, Message
+
+STAND_IN_TEXT = "[tool result unavailable: context was compacted]"
+
+Thing = TypeVar("Thing")
+
+
+def stand_in(call_id: str) -> Message:
+    """Give the message that stands for the missing result of a call."""
+    return Message(TOOL, STAND_IN_TEXT, tool_call_id=call_id)
+
+
+def walk_pairs(
+    things: Iterable[Thing], message_of: Callable[[Thing], Message], make: Callable[[str], Thing]
+) -> list[Thing]:
+    """Drop results without a call and put a stand-in after each assistant message for each call without a result.
+
+    Sets over the whole list, so a result before its call or a repeated id counts as paired.
+    """
+    listed = list(things)
+    called: set[str] = set()
+    answered: set[str] = set()
+    for thing in listed:
+        message = message_of(thing)
+        if message.tool_call_id:
+            answered.add(message.tool_call_id)
+        elif message.role == ASSISTANT:
+            called.update(call.id for call in message.tool_calls)
+    kept: list[Thing] = []
+    for thing in listed:
+        message = message_of(thing)
+        if message.tool_call_id and message.tool_call_id not in called:
+            continue
+        kept.append(thing)
+        if message.role == ASSISTANT:
+            kept.extend(make(call.id) for call in message.tool_calls if call.id not in answered)
+    return kept
+
+
+def repair_orphaned_tool_pairs(messages: Iterable[Message]) -> list[Message]:
+    """Give the messages without orphaned results and with stand-ins for missing ones.
+
+    >>> [m.content for m in repair_orphaned_tool_pairs([Message("tool", "lost", tool_call_id="c1")])]
+    []
+    """
+    return walk_pairs(messages, lambda message: message, stand_in)
+
+
+class PairIndex:
+    """Where the calls and results of each tool-call id are in a list of messages.
+
+    ``closed`` says that every run of results stands directly behind the assistant message that made its calls, answers
+    each call of it and nothing else. Then a cut can only do harm where it is, and nothing else need be looked at.
+    """
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._calls: dict[str, list[int]] = {}
+        self._results: dict[str, list[int]] = {}
+        self.closed = True
+        waiting: set[str] = set()
+        batch: frozenset[str] | set[str] = frozenset()
+        for i, message in enumerate(messages):
+            if message.tool_call_id:
+                self._results.setdefault(message.tool_call_id, []).append(i)
+                if message.tool_call_id not in batch or message.role != TOOL:
+                    self.closed = False
+                waiting.discard(message.tool_call_id)
+                continue
+            if waiting or message.role == TOOL:
+                self.closed = False
+            batch = frozenset()
+            if message.tool_calls and message.role == ASSISTANT:
+                for call in message.tool_calls:
+                    self._calls.setdefault(call.id, []).append(i)
+                batch = {call.id for call in message.tool_calls}
+                waiting = set(batch)
+        if waiting:
+            self.closed = False
+
+    def called_between(self, call_id: str, start: int, stop: int) -> bool:
+        """Whether an assistant message in this range of indices makes the call."""
+        return _any_between(self._calls.get(call_id), start, stop)
+
+    def answered_between(self, call_id: str, start: int, stop: int) -> bool:
+        """Whether a result of the call is in this range of indices."""
+        return _any_between(self._results.get(call_id), start, stop)
+
+
+def _any_between(positions: list[int] | None, start: int, stop: int) -> bool:
+    if not positions:
+        return False
+    at = bisect_left(positions, start)
+    return at < len(positions) and positions[at] < stop

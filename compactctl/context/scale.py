@@ -1,0 +1,102 @@
+"""Weighs views a second time, under another meter than the one that their compactor decides by."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate, islice
+
+from compactctl.context.growth import Growth
+from compactctl.context.prefix import shared_items
+from compactctl.context.view import Base, Item, Kind, Meter, MeterContext, View
+from compactctl.model import Message
+
+
+class Scale:
+    """Counts views of one base under another meter; every message and every made item is weighed once.
+
+    ``stub_weight`` is the weight of the stub system message under this meter.
+    """
+
+    def __init__(self, base: Base, meter: Meter, stub_weight: int = 0) -> None:
+        self.base = base
+        self.meter = meter
+        recorded = base.messages[base.offset :]
+        start = [0] * base.offset
+        first = stub_weight if base.offset else 0
+        # A meter that weighs as the base's own does shares its work: the weight of a view is then known already.
+        self._native = meter == base.meter and base.prefix[base.offset] == first
+        self.prefix: list[int] = (
+            base.prefix if self._native else start + list(accumulate(map(meter.weigh, recorded), initial=first))
+        )
+        self._weights = _Weights(self)
+        self.growth = Growth(base.calls, self.prefix, meter)
+        self._own: list[Item] = []
+        # Running totals over the own items of the view that was looked at last; the next one mostly begins like it.
+        self._sums: list[int] = [0]
+
+    def weight(self, view: View) -> int:
+        """Give the weight of a view."""
+        if self._native:
+            return view.weight
+        return self._own_sums(view)[view.own_length] + self.prefix[view.hi] - self.prefix[view.lo]
+
+    def weight_before(self, view: View, position: int) -> int:
+        """Give the weight of the messages of a view before a position."""
+        own = view.own_length
+        sums = self._own_sums(view)
+        if position <= own:
+            return sums[position]
+        return sums[own] + self.prefix[view.lo + position - own] - self.prefix[view.lo]
+
+    def tokens(self, view: View) -> int:
+        """Give the tokens of a view."""
+        return self.meter.tokens(self.weight(view), MeterContext(view.turn, view.pristine))
+
+    def first_above(self, view: View, room: int, turn: int, until: int) -> int:
+        """Give the first turn before ``until`` at which the view, only grown, has more tokens than ``room``."""
+        if turn >= until:
+            return until
+        calls, prefix, meter = self.base.calls, self.prefix, self.meter
+        fixed = self.weight(view) - prefix[view.hi]
+
+        def tokens_at(at: int) -> int:
+            return meter.tokens(fixed + prefix[calls[at]], MeterContext(at, view.pristine))
+
+        if meter.steady:
+            return bisect_left(range(turn, until), room + 1, key=tokens_at) + turn
+        return next((at for at in range(turn, until) if tokens_at(at) > room), until)
+
+    def item_weight(self, item: Item) -> int:
+        """Give the weight of one item."""
+        if item.index >= 0 and item.message is self.base.messages[item.index]:
+            return self.prefix[item.index + 1] - self.prefix[item.index]
+        return self.meter.weigh(item.message)
+
+    def message_weight(self, message: Message) -> int:
+        """Give the weight of a message that is in no view."""
+        return self.meter.weigh(message)
+
+    def _own_sums(self, view: View) -> list[int]:
+        own, length, sums = view.own_buffer, view.own_length, self._sums
+        if own is not self._own:
+            same = shared_items(self._own, own, min(len(sums) - 1, length))
+            del sums[same + 1 :]
+            self._own = own
+        if len(sums) <= length:
+            weights = map(self._weights.__getitem__, own[len(sums) - 1 : length])
+            sums += islice(accumulate(weights, initial=sums[-1]), 1, None)
+        return sums
+
+
+class _Weights(dict[Item, int]):
+    """The weights of items that all replays of a session share; what one replay made is weighed when it is met."""
+
+    def __init__(self, scale: Scale) -> None:
+        super().__init__()
+        self._scale = scale
+
+    def __missing__(self, item: Item) -> int:
+        weight = self._scale.item_weight(item)
+        if item.kind in (Kind.RECORDED, Kind.OFFLOADED) and item.index >= 0:
+            self[item] = weight
+        return weight

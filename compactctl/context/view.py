@@ -1,0 +1,483 @@
+"""Views: what a model would be sent, as an immutable sequence that is cheap to grow and to cut.
+
+A replay knows all recorded messages before it begins. So a view is two parts: ``own`` items (what compactions left:
+the system message, a checkpoint, placeholders, ...) and then one contiguous range of the recorded messages, the
+``base``. Joining the next messages moves one index; totals come from prefix sums; a compaction costs what it changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from itertools import accumulate
+from typing import NamedTuple, Protocol, overload
+
+from compactctl.context.pairing import PairIndex, stand_in, walk_pairs
+from compactctl.model import ASSISTANT, SYSTEM, TOOL, Message, byte_length
+
+
+class MeterContext(NamedTuple):
+    """Where a total is asked for: before which turn, and whether the view is still the recorded history."""
+
+    turn: int
+    pristine: bool
+
+
+class Meter(Protocol):
+    """Counts tokens. Weights are additive integers in the meter's own unit; ``tokens`` turns a total into tokens."""
+
+    @property
+    def name(self) -> str:
+        """The name that users write and reports print."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether ``tokens`` depends on the total alone and never falls when it grows."""
+
+    def weigh(self, message: Message) -> int:
+        """Give the weight of one message."""
+
+    def tokens(self, weight: int, context: MeterContext) -> int:
+        """Give the tokens of a view of this total weight."""
+
+
+class Kind(IntEnum):
+    """What an item of a view is."""
+
+    RECORDED = 0
+    OFFLOADED = 1  # a placeholder for a recorded result that is now in a file
+    PRUNED = 2  # a recorded message that was shortened in place
+    CLEARED = 3  # a recorded message whose content was replaced by a fixed mark
+    SUMMARY = 4  # a compaction message or checkpoint
+    STAND_IN = 5  # a made-up result for a call that has none
+    REPLACED = 6  # text that a harness put in place of others at a recorded compaction
+
+
+class Item:
+    """One message of a view with its weight; ``index`` is the recorded message that it is or stands for, or -1."""
+
+    __slots__ = ("index", "kind", "message", "weight")
+
+    def __init__(self, message: Message, weight: int, index: int = -1, kind: Kind = Kind.RECORDED) -> None:
+        self.message = message
+        self.weight = weight
+        self.index = index
+        self.kind = kind
+
+
+class Base:
+    """The recorded messages of one session under one meter: each is weighed once, however often it is replayed.
+
+    ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k,
+    so the history before turn k is the first ``calls[k]`` messages. ``stub_weight`` is the weight of a system message
+    without text that stands first (DESIGN.md, Replay 4), None for no such stub.
+    """
+
+    def __init__(self, messages: Sequence[Message], meter: Meter, stub_weight: int | None = None) -> None:
+        recorded = tuple(messages)
+        self.offset = 0 if stub_weight is None else 1
+        self.messages: tuple[Message, ...] = recorded if stub_weight is None else (Message(SYSTEM, ""), *recorded)
+        self.meter = meter
+        weights: Iterable[int] = map(meter.weigh, recorded)
+        start = [0] if stub_weight is None else [0, stub_weight]
+        self.prefix: list[int] = start[:-1] + list(accumulate(weights, initial=start[-1]))
+        self.calls: list[int] = [i for i, message in enumerate(self.messages) if message.role == ASSISTANT]
+        self._items: list[Item] | None = None
+        self._pairs: PairIndex | None = None
+        self._tool_names: list[str] | None = None
+        self._large: dict[int, list[int]] = {}
+        self._large_own: dict[int, tuple[Sequence[Item], int, list[int]]] = {}
+        # Placeholders are the same in every replay of the session, so they are kept here under whatever shaped them.
+        self.placeholders: dict[object, object] = {}
+
+    @property
+    def items(self) -> list[Item]:
+        """Every recorded message as an item; made when first asked for."""
+        if self._items is None:
+            prefix = self.prefix
+            self._items = [Item(m, prefix[i + 1] - prefix[i], i) for i, m in enumerate(self.messages)]
+        return self._items
+
+    @property
+    def pairs(self) -> PairIndex:
+        """Where the calls and results of each tool-call id are; made when first asked for."""
+        if self._pairs is None:
+            self._pairs = PairIndex(self.messages)
+        return self._pairs
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The tool that each message is a result of; empty for other messages. Made when first asked for.
+
+        A result that does not name its tool has the name that the nearest call with its id before it has.
+        """
+        if self._tool_names is None:
+            called: dict[str, str] = {}
+            names: list[str] = []
+            for message in self.messages:
+                called.update((call.id, call.name) for call in message.tool_calls)
+                named = message.name or called.get(message.tool_call_id, "")
+                names.append(named if message.tool_call_id else "")
+            self._tool_names = names
+        return self._tool_names
+
+    def large_results(self, threshold: int) -> list[int]:
+        """List the indices of tool results longer than ``threshold`` bytes, in order."""
+        if threshold not in self._large:
+            self._large[threshold] = [
+                i for i, m in enumerate(self.messages) if m.tool_call_id and byte_length(m.content) > threshold
+            ]
+        return self._large[threshold]
+
+    def large_between(self, threshold: int, start: int, stop: int) -> list[int]:
+        """List the indices of such results within a range."""
+        large = self.large_results(threshold)
+        return large[bisect_left(large, start) : bisect_left(large, stop)]
+
+    def large_own(self, threshold: int, own: list[Item], length: int, start: int, stop: int) -> list[int]:
+        """List the positions of such results among a view's own items; a list that only grew is read on, not again."""
+        known, scanned, large = self._large_own.get(threshold, ((), 0, []))
+        if known is not own or scanned > length:
+            scanned, large = 0, []
+        large += [
+            i
+            for i, item in enumerate(own[scanned:length], scanned)
+            if item.message.tool_call_id and byte_length(item.message.content) > threshold
+        ]
+        self._large_own[threshold] = (own, length, large)
+        return large[bisect_left(large, start) : bisect_left(large, stop)]
+
+    def next_large(self, threshold: int, start: int) -> int | None:
+        """Give the index of the first such result at or after ``start``; None where there is none."""
+        large = self.large_results(threshold)
+        at = bisect_left(large, start)
+        return large[at] if at < len(large) else None
+
+    def view(self, turn: int | None = None) -> View:
+        """Give the whole history before a turn; None for all messages (the turn after the last)."""
+        if turn is None or turn >= len(self.calls):
+            return View(self, [], 0, 0, 0, len(self.messages), len(self.calls) if turn is None else turn)
+        return View(self, [], 0, 0, 0, self.calls[turn], turn)
+
+
+class View(Sequence[Message]):
+    """An immutable sequence of messages with their weights; compactors derive new views from it.
+
+    ``turn`` is the number of model calls made before it. ``generation`` grows with each change that is not just more
+    recorded messages. ``pristine`` says that nothing was changed since the history was recorded.
+    """
+
+    __slots__ = (
+        "_own",
+        "_own_length",
+        "_own_weight",
+        "_seam",
+        "_tidy",
+        "base",
+        "generation",
+        "hi",
+        "lo",
+        "pristine",
+        "turn",
+    )
+
+    def __init__(
+        self,
+        base: Base,
+        own: list[Item],
+        own_length: int,
+        own_weight: int,
+        lo: int,
+        hi: int,
+        turn: int,
+        generation: int = 0,
+        pristine: bool = True,
+        tidy: bool = True,
+        seam: tuple[int, int] | None = None,
+    ) -> None:
+        self.base = base
+        self._own = own
+        self._own_length = own_length
+        self._own_weight = own_weight
+        self.lo = lo
+        self.hi = hi
+        self.turn = turn
+        self.generation = generation
+        self.pristine = pristine
+        # Where the one cut that was not repaired yet is: what is before the first position and what is from the second
+        # on are each closed. A view of which no more than that is known is not tidy, and repaired as a whole.
+        self._seam = seam
+        self._tidy = tidy
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], meter: Meter) -> View:
+        """Make the view that holds exactly these messages."""
+        return Base(messages, meter).view()
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self._own_length + self.hi - self.lo
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Message]: ...
+
+    def __getitem__(self, at: int | slice) -> Message | list[Message]:
+        if isinstance(at, slice):
+            start, stop, stride = at.indices(len(self))
+            if stride == 1:
+                return self.messages(start, stop)
+            return [self[i] for i in range(start, stop, stride)]
+        length = len(self)
+        position = at + length if at < 0 else at
+        if not 0 <= position < length:
+            raise IndexError(f"a view of {length} messages has no message {at}")
+        return self.message(position)
+
+    def __iter__(self) -> Iterator[Message]:
+        for item in self._own[: self._own_length]:
+            yield item.message
+        yield from self.base.messages[self.lo : self.hi]
+
+    @property
+    def weight(self) -> int:
+        """The total weight."""
+        prefix = self.base.prefix
+        return self._own_weight + prefix[self.hi] - prefix[self.lo]
+
+    @property
+    def tokens(self) -> int:
+        """The total in tokens of the base's meter."""
+        return self.base.meter.tokens(self.weight, MeterContext(self.turn, self.pristine))
+
+    @property
+    def own(self) -> list[Item]:
+        """The items before the recorded range, as a new list."""
+        return self._own[: self._own_length]
+
+    @property
+    def own_buffer(self) -> list[Item]:
+        """The list behind ``own``, to be read only: it may go on behind this view's items, and only ever grows."""
+        return self._own
+
+    @property
+    def own_length(self) -> int:
+        """How many items stand before the recorded range."""
+        return self._own_length
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether every run of results is known to stand directly behind the message that made all of its calls."""
+        return self._tidy and self._seam is None and self.base.pairs.closed
+
+    @property
+    def has_system(self) -> bool:
+        """Whether the first message is a system message."""
+        return len(self) > 0 and self.message(0).role == SYSTEM
+
+    def message(self, position: int) -> Message:
+        """Give the message at a position that is not negative."""
+        if position < self._own_length:
+            return self._own[position].message
+        return self.base.messages[self.lo + position - self._own_length]
+
+    def item(self, position: int) -> Item:
+        """Give the item at a position that is not negative."""
+        if position < self._own_length:
+            return self._own[position]
+        return self.base.items[self.lo + position - self._own_length]
+
+    def tool_name(self, position: int) -> str:
+        """Give the tool that the message at a position is a result of; empty where it is none or that is not known."""
+        item = self.item(position)
+        return self.base.tool_names[item.index] if item.index >= 0 else item.message.name
+
+    def items(self, start: int = 0, stop: int | None = None) -> list[Item]:
+        """Give the items of a range as a new list."""
+        end = len(self) if stop is None else stop
+        split = self._own_length
+        shift = self.lo - split
+        own = self._own[start : min(end, split)]
+        if end <= split:
+            return own
+        return own + self.base.items[max(start, split) + shift : end + shift]
+
+    def messages(self, start: int = 0, stop: int | None = None) -> list[Message]:
+        """Give the messages of a range as a new list."""
+        end = len(self) if stop is None else stop
+        split = self._own_length
+        shift = self.lo - split
+        own = [item.message for item in self._own[start : min(end, split)]]
+        if end <= split:
+            return own
+        return own + list(self.base.messages[max(start, split) + shift : end + shift])
+
+    def weight_between(self, start: int, stop: int) -> int:
+        """Give the weight of a range of positions; O(1) within the recorded range."""
+        split = self._own_length
+        if stop < split:
+            return sum([item.weight for item in self._own[start:stop]])
+        own = 0
+        if start < split:
+            # Ranges mostly begin behind the system message: what is left out is less than what is in.
+            own = self._own_weight - sum([item.weight for item in self._own[:start]])
+        if stop == split:
+            return own
+        shift = self.lo - split
+        prefix = self.base.prefix
+        return own + prefix[stop + shift] - prefix[max(start, split) + shift]
+
+    def large_results(self, threshold: int, start: int, stop: int) -> list[int]:
+        """List the positions in a range whose tool results are longer than ``threshold`` bytes."""
+        split = self._own_length
+        found = self.base.large_own(threshold, self._own, split, start, stop) if start < split else []
+        if stop > split:
+            shift = self.lo - split
+            found += [i - shift for i in self.base.large_between(threshold, max(start, split) + shift, stop + shift)]
+        return found
+
+    # -- deriving ------------------------------------------------------------------------------------------------
+
+    def advanced(self, turn: int) -> View:
+        """Give the view that the recorded messages up to ``turn`` have joined."""
+        calls = self.base.calls
+        hi = calls[turn] if turn < len(calls) else len(self.base.messages)
+        return View(
+            self.base,
+            self._own,
+            self._own_length,
+            self._own_weight,
+            self.lo,
+            max(hi, self.lo),
+            turn,
+            self.generation,
+            self.pristine,
+            self._tidy,
+            self._seam,
+        )
+
+    def made(self, message: Message, kind: Kind, index: int = -1) -> Item:
+        """Weigh a new message and give it as an item of this view's base."""
+        return Item(message, self.base.meter.weigh(message), index, kind)
+
+    def replaced(self, start: int, stop: int, items: Sequence[Item]) -> View:
+        """Give the view in which the positions ``start`` to ``stop`` are these items instead."""
+        return self._put(start, stop, items, self._tidy and self._seam is None, (start, start + len(items)))
+
+    def swapped(self, changes: Sequence[tuple[int, Item]]) -> View:
+        """Give the view in which single positions, in rising order, hold other items with the same tool-call ids."""
+        if not changes:
+            return self
+        first, last = changes[0][0], changes[-1][0]
+        items = self.items(first, last + 1)
+        weight = self.weight_between(first, last + 1)
+        for position, item in changes:
+            weight += item.weight - items[position - first].weight
+            items[position - first] = item
+        return self._put(first, last + 1, items, self._tidy, self._seam, weight)
+
+    def selected(self, positions: Iterable[int]) -> View:
+        """Give the view that holds only these positions, in the order given."""
+        return self._only([self.item(i) for i in positions])
+
+    def rebuilt(self, messages: Sequence[Message], kind: Kind = Kind.SUMMARY) -> View:
+        """Give the view that holds exactly these messages; those of this view keep what is known of them."""
+        known = {id(item.message): item for item in self.items()}
+        return self._only([known.get(id(m)) or self.made(m, kind) for m in messages])
+
+    def repaired(self) -> View:
+        """Give the view without results that have no call and with stand-ins for calls that have no result.
+
+        Sets over the whole view, as harness9 does it (harness9.md 1.6): order and adjacency are not checked.
+        """
+        if self._tidy and self.base.pairs.closed:
+            return self if self._seam is None else self._repaired_at(*self._seam)
+        items = self.items()
+        kept = walk_pairs(items, lambda item: item.message, self._stand_in)
+        if len(kept) == len(items) and all(a is b for a, b in zip(kept, items, strict=True)):
+            return self
+        return self._only(kept)
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _put(
+        self,
+        start: int,
+        stop: int,
+        items: Sequence[Item],
+        tidy: bool,
+        seam: tuple[int, int] | None,
+        weight: int | None = None,
+    ) -> View:
+        """Put ``items``, of the total ``weight`` where that is known, in place of a range."""
+        split = self._own_length
+        if stop < split:
+            own = self._own[:start] + list(items) + self._own[stop:split]
+            return self._derived(own, sum(item.weight for item in own), self.lo, tidy, seam)
+        shift = self.lo - split
+        total = sum([item.weight for item in items]) if weight is None else weight
+        if start >= split:
+            # A list that ends where this view's own items end may be grown in place: no other view sees what is behind.
+            own = self._own if split == len(self._own) else self._own[:split]
+            own += self.base.items[self.lo : start + shift]
+            total += self._own_weight + self.base.prefix[start + shift] - self.base.prefix[self.lo]
+        else:
+            own = self._own[:start]
+            total += sum([item.weight for item in own])
+        own += items
+        return self._derived(own, total, stop + shift, tidy, seam)
+
+    def _only(self, own: list[Item]) -> View:
+        return self._derived(own, sum(item.weight for item in own), self.hi, False, None)
+
+    def _derived(self, own: list[Item], weight: int, lo: int, tidy: bool, seam: tuple[int, int] | None) -> View:
+        hi = max(self.hi, lo)
+        return View(self.base, own, len(own), weight, lo, hi, self.turn, self.generation + 1, False, tidy, seam)
+
+    def _stand_in(self, call_id: str) -> Item:
+        return self.made(stand_in(call_id), Kind.STAND_IN)
+
+    def _repaired_at(self, left: int, right: int) -> View:
+        """Repair a view that was cut in one place: before ``left`` and from ``right`` on it is closed by itself."""
+        length = len(self)
+        lead = right
+        while lead < length and self.message(lead).role == TOOL:
+            lead += 1
+        start = left
+        while start > 0 and self.message(start - 1).role == TOOL:
+            start -= 1
+        caller = self.message(start - 1) if start > 0 else None
+        open_calls = caller.tool_calls if caller is not None and caller.role == ASSISTANT else ()
+        orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id)}
+        answered = {self.message(i).tool_call_id for i in range(start, left)}
+        missing = [c.id for c in open_calls if c.id not in answered and not self._is_answered(c.id)]
+        view = View(
+            self.base,
+            self._own,
+            self._own_length,
+            self._own_weight,
+            self.lo,
+            self.hi,
+            self.turn,
+            self.generation,
+            self.pristine,
+        )
+        if orphans:
+            view = view._put(right, lead, [self.item(i) for i in range(right, lead) if i not in orphans], True, None)
+        if missing:
+            view = view._put(start, start, [self._stand_in(call_id) for call_id in missing], True, None)
+        return view
+
+    def _is_called(self, call_id: str) -> bool:
+        return self.base.pairs.called_between(call_id, self.lo, self.hi) or any(
+            call.id == call_id for item in self._own[: self._own_length] for call in item.message.tool_calls
+        )
+
+    def _is_answered(self, call_id: str) -> bool:
+        return self.base.pairs.answered_between(call_id, self.lo, self.hi) or any(
+            item.message.tool_call_id == call_id for item in self._own[: self._own_length]
+        )

@@ -1,0 +1,64 @@
+"""The truest meter for a session: its own recorded usage and a fit to it, else bytes / 4 (metrics.md)."""
+
+from __future__ import annotations
+
+from compactctl.context.view import Meter, MeterContext
+from compactctl.meters._fit import Calibrated, fit_usage
+from compactctl.meters._recorded import Timeline
+from compactctl.meters.bytes4 import Bytes4
+from compactctl.model import Message, Session
+
+
+class Recorded:
+    """Real tokens: the recorded prompt of a turn where the view is what was really sent, the fit for every other view.
+
+    Unlike the meter ``usage`` it looks at the call of the turn itself, which no harness knows before it is made.
+    """
+
+    name = "recorded"
+    steady = False
+
+    def __init__(self, session: Session, fallback: Calibrated) -> None:
+        self.fallback = fallback
+        self._timeline = Timeline(session, list(map(fallback.weigh, session.messages)))
+
+    def weigh(self, message: Message) -> int:
+        """Give the weight of a message under the fit."""
+        return self.fallback.weigh(message)
+
+    def tokens(self, weight: int, context: MeterContext) -> int:
+        """Give the recorded prompt of the turn, else what the fit says."""
+        call = self._timeline.own(context.turn, weight) if context.pristine else None
+        return self.fallback.tokens(weight, context) if call is None else call.usage.prompt
+
+
+class WithOverhead:
+    """Another meter and a fixed number of tokens that are in no message (system prompt, tools)."""
+
+    def __init__(self, inner: Meter, overhead: int) -> None:
+        self.inner = inner
+        self.overhead = overhead
+        self.name = inner.name
+        self.steady = inner.steady
+
+    def weigh(self, message: Message) -> int:
+        """Give the inner meter's weight."""
+        return self.inner.weigh(message)
+
+    def tokens(self, weight: int, context: MeterContext) -> int:
+        """Give the inner meter's tokens and the overhead."""
+        return self.overhead + self.inner.tokens(weight, context)
+
+
+def best_meter(session: Session) -> tuple[Meter, str]:
+    """Give the truest meter for a session's real tokens, and a sentence that says what it rests on.
+
+    Recorded usage and a fit to it come first; an exact tokenizer is never taken by itself.
+    """
+    fit = fit_usage(session)
+    if fit is not None:
+        return Recorded(session, Calibrated(fit)), f"recorded usage, elsewhere {fit.sentence()}"
+    if session.overhead_tokens:
+        overhead = session.overhead_tokens
+        return WithOverhead(Bytes4(), overhead), f"{overhead:,} recorded overhead + UTF-8 bytes / 4 (no recorded usage)"
+    return Bytes4(), "UTF-8 bytes / 4 (no recorded usage)"

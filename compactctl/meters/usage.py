@@ -1,0 +1,60 @@
+"""What a harness that trusts the provider counts: the last recorded prompt and reply, and bytes / 4 of what came after.
+
+Claude Code decides by this (metrics.md). It holds for a view that is still the recorded history; for any other view
+nothing was ever charged, and the fit of the ``calibrated`` meter takes over.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from compactctl.context.view import MeterContext
+from compactctl.errors import UsageError
+from compactctl.meters._fit import Calibrated, fit_usage
+from compactctl.meters._images import IMAGE_TOKENS, image_count
+from compactctl.meters._recorded import Timeline
+from compactctl.meters.bytes4 import Bytes4
+from compactctl.model import Message, Session
+from compactctl.ports import MeterSpec, RankSource
+
+
+class UsageMeter:
+    """Counts from the last recorded call on; weights are those of the fit, thousandths of a token."""
+
+    name = "usage"
+    steady = False
+
+    def __init__(self, session: Session, fallback: Calibrated) -> None:
+        self.fallback = fallback
+        self._timeline = Timeline(session, list(map(fallback.weigh, session.messages)))
+        weigh = Bytes4().weigh
+        self._estimates = list(
+            accumulate((weigh(m) + 4 * IMAGE_TOKENS * image_count(m) for m in session.messages), initial=0)
+        )
+
+    def weigh(self, message: Message) -> int:
+        """Give the weight of a message under the fit."""
+        return self.fallback.weigh(message)
+
+    def tokens(self, weight: int, context: MeterContext) -> int:
+        """Give the last recorded prompt and reply and bytes / 4 of what came after, else what the fit says."""
+        call = self._timeline.last(context.turn, weight) if context.pristine else None
+        if call is None:
+            return self.fallback.tokens(weight, context)
+        estimates = self._estimates
+        # Some versions record the reply's tokens before it was written: then its text is the better witness.
+        reply = max(call.usage.output, (estimates[call.index + 1] - estimates[call.index]) // 4)
+        after = estimates[self._timeline.index(context.turn)] - estimates[call.index + 1]
+        return call.usage.prompt + reply + after // 4
+
+
+def _make(session: Session | None, ranks: RankSource | None = None) -> UsageMeter:
+    fit = fit_usage(session) if session is not None else None
+    if session is None or fit is None:
+        raise UsageError(
+            "the meter 'usage' needs recorded usage, and the session has none; take --meter bytes4 or o200k_base"
+        )
+    return UsageMeter(session, Calibrated(fit))
+
+
+METER = MeterSpec("usage", "the last recorded prompt and reply + bytes / 4 of what came after (Claude Code)", _make)

@@ -1,0 +1,253 @@
+"""Replays a recorded session through a compactor, one turn for each model call (DESIGN.md, Replay).
+
+``replay`` is the public face. ``walk`` is what the commands use: it gives spans, so that runs of turns in which a
+compactor promised to do nothing cost nothing where nobody wants their records.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+from compactctl.compactors._list_face import ListCompactor
+from compactctl.context.scale import Scale
+from compactctl.context.view import Base, Item, Kind, Meter, View
+from compactctl.meters.bytes4 import Bytes4
+from compactctl.model import (
+    SYSTEM,
+    CompactionRecord,
+    Message,
+    Origin,
+    RecordedCompaction,
+    Session,
+    Tier,
+    Trigger,
+)
+from compactctl.ports import Clock, Compactor, HistoryMode, Quiet, RecordedCompactor, Span, Step, StepCompactor, Turn
+
+CLEARED_TEXT = "[cleared]"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a provider would accept: the window in real tokens, and how many retries an overflow gets.
+
+    ``scale`` is the base of the replay weighed under ``real``, where the caller has it already.
+    """
+
+    window: int
+    real: Meter
+    reserve: int = 0
+    overflow_retries: int = 0
+    scale: Scale | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a session is replayed.
+
+    ``compact_at`` are the turns at which the user forces a compaction. ``skip`` allows quiet turns to be skipped.
+    ``limits`` is None where nobody said what a provider would accept.
+    """
+
+    history: HistoryMode = HistoryMode.VIEW
+    compactions: tuple[RecordedCompaction, ...] = ()
+    compact_at: frozenset[int] = frozenset()
+    limits: Limits | None = None
+    skip: bool = False
+    clock: Clock | None = None
+
+
+def base_of(
+    session: Session | Sequence[Message], meter: Meter, *, follow: bool = False, overhead: int = 0
+) -> tuple[Base, tuple[RecordedCompaction, ...]]:
+    """Weigh a session's messages, and give the recorded compactions that the replay is to follow.
+
+    Unless recorded compactions are followed, the summaries that the harness wrote are left out: the history is then
+    what it would have been without them. A Session without a system message gets a stub of ``overhead`` tokens of
+    weight first (a bare list never does).
+    """
+    if not isinstance(session, Session):
+        return Base(session, meter), ()
+    messages: Sequence[Message] = session.messages
+    if not follow:
+        messages = [m for m in messages if m.origin is not Origin.RECORDED_SUMMARY]
+    stub = None
+    if not messages or messages[0].role != SYSTEM:
+        stub = overhead_weight(meter, overhead)
+    return Base(messages, meter, stub), session.compactions if follow else ()
+
+
+def overhead_weight(meter: Meter, tokens: int) -> int:
+    """Give the weight that a number of tokens has under a meter: the smallest that counts for so many."""
+    from compactctl.context.view import MeterContext
+
+    context, high = MeterContext(0, False), 1
+    if tokens <= 0:
+        return 0
+    while meter.tokens(high, context) < tokens:
+        high *= 2
+    return bisect_left(range(high), tokens, key=lambda weight: meter.tokens(weight, context))
+
+
+def replay(
+    session: Session | Sequence[Message],
+    compactor: StepCompactor | Compactor | RecordedCompactor,
+    history: HistoryMode | str | None = None,
+    clock: Clock | None = None,
+    *,
+    recorded: str = "ignore",
+    overhead: int = 0,
+    compact_at: Collection[int] = (),
+    limits: Limits | None = None,
+) -> Iterator[Turn]:
+    """Replay a session or a list of messages; gives exactly one Turn for each model call, in order.
+
+    ``history`` is ``view`` (each turn compacts the whole recorded history) or ``write-back`` (a compaction's view is
+    the history of the next turns); None takes the compactor's own. Without a clock all durations are None.
+    """
+    driver = as_step_compactor(compactor)
+    meter: Meter = getattr(driver, "meter", None) or Bytes4()
+    base, compactions = base_of(session, meter, follow=recorded == "follow", overhead=overhead)
+    mode = HistoryMode(history) if history else getattr(driver, "history", HistoryMode.VIEW)
+    plan = Plan(mode, compactions, frozenset(compact_at), limits, clock=clock)
+    for span in walk(base, driver, plan):
+        yield Turn(span.turn, span.records, span.view, span.failed)
+
+
+def as_step_compactor(compactor: Any) -> StepCompactor:
+    """Give what the replay can drive: an object with the list face alone is wrapped."""
+    if hasattr(compactor, "step"):
+        driver: StepCompactor = compactor
+        return driver
+    return ListCompactor(compactor)
+
+
+def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
+    """Drive a compactor over a session's turns; without ``plan.skip`` every span is one turn."""
+    turns = len(base.calls)
+    reality = _Reality(base, plan.compactions)
+    scale = (plan.limits.scale or Scale(base, plan.limits.real)) if plan.limits else None
+    history = base.view(0)
+    turn = 0
+    while turn < turns:
+        before = history = reality.applied(history.advanced(turn))
+        manual = turn in plan.compact_at
+        step = _timed(compactor, history, Trigger.MANUAL if manual else Trigger.PRESSURE, plan)
+        records = [step.record]
+        failed = False
+        if plan.limits is not None and scale is not None:
+            step, failed = _until_accepted(compactor, step, records, plan, plan.limits, scale)
+        if step.view is not history and step.write_back and plan.history is HistoryMode.WRITE_BACK:
+            history = step.view
+        until, quiet_tier = turn + 1, Tier.NONE
+        if plan.skip and step.quiet is not None and history is step.view and not failed:
+            until, quiet_tier = _wake(base, history, step.quiet, plan, reality, scale), step.quiet.tier
+        yield Span(turn, until, tuple(records), step.view, failed, before, quiet_tier)
+        turn = until
+
+
+def _until_accepted(
+    compactor: StepCompactor, step: Step, records: list[CompactionRecord], plan: Plan, limits: Limits, scale: Scale
+) -> tuple[Step, bool]:
+    """Give a compactor with an overflow path its retries while a provider would reject the view (dsh.md 2.6)."""
+    tries = 0
+    while scale.tokens(step.view) + limits.reserve > limits.window:
+        if tries >= limits.overflow_retries:
+            return step, True
+        tries += 1
+        again = _timed(compactor, step.view, Trigger.CONTEXT_OVERFLOW, plan)
+        records.append(again.record)
+        # Progress is a new generation of the surface: token estimates are what was wrong to begin with.
+        progressed = again.view.generation > step.view.generation
+        step = Step(again.view, again.record, step.write_back or again.write_back)
+        if not progressed:
+            return step, True
+    return step, False
+
+
+def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -> Step:
+    started = plan.clock.now() if plan.clock else None
+    step = compactor.step(view, trigger)
+    if step.record.tier is Tier.NONE and not step.record.error:
+        return step
+    stamp = view.base.messages[view.base.calls[view.turn]].timestamp
+    duration = plan.clock.now() - started if plan.clock and started is not None else None
+    record = replace(step.record, history=str(plan.history), timestamp=stamp, duration=duration)
+    return Step(step.view, record, step.write_back, step.quiet)
+
+
+def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> int:
+    """Give the first turn at which the compactor must be asked again."""
+    turns = len(base.calls)
+    now = view.turn
+    wake = turns
+    if quiet.weight is not None:
+        wanted = quiet.weight - view.weight + base.prefix[view.hi]
+        wake = min(wake, bisect_left(base.calls, wanted, lo=now + 1, key=base.prefix.__getitem__))
+    if quiet.messages is not None:
+        wanted = quiet.messages - len(view) + view.hi
+        wake = min(wake, bisect_left(base.calls, wanted, lo=now + 1))
+    for forced in plan.compact_at:
+        if forced > now:
+            wake = min(wake, forced)
+    if reality.next_at is not None:
+        wake = min(wake, bisect_left(base.calls, reality.next_at, lo=now + 1))
+    if scale is not None and plan.limits is not None:
+        room = plan.limits.window - plan.limits.reserve
+        wake = scale.first_above(view, room, now + 1, wake)
+    return max(wake, now + 1)
+
+
+class _Reality:
+    """The session's own compactions, applied where they really happened."""
+
+    def __init__(self, base: Base, compactions: Sequence[RecordedCompaction]) -> None:
+        self._base = base
+        self._waiting = sorted(compactions, key=lambda compaction: compaction.at)
+
+    @property
+    def next_at(self) -> int | None:
+        """The index of the message before which the next one happened, None where there is no more."""
+        return self._waiting[0].at + self._base.offset if self._waiting else None
+
+    def applied(self, view: View) -> View:
+        """Give the history with those compactions applied that happened by now."""
+        while self._waiting and self._waiting[0].at + self._base.offset <= view.hi:
+            compaction = self._waiting.pop(0)
+            if compaction.kind == "micro":
+                view = self._cleared(view, frozenset(compaction.cleared))
+            else:
+                view = self._reset(view, compaction)
+        return view
+
+    def _cleared(self, view: View, ids: frozenset[str]) -> View:
+        changes: list[tuple[int, Item]] = []
+        for position, item in enumerate(view.items()):
+            m = item.message
+            if m.tool_call_id in ids and item.kind is not Kind.CLEARED:
+                message = Message(m.role, CLEARED_TEXT, m.tool_calls, m.tool_call_id, m.name, m.is_error, m.timestamp)
+                changes.append((position, view.made(message, Kind.CLEARED, item.index)))
+        return view.swapped(changes)
+
+    def _reset(self, view: View, compaction: RecordedCompaction) -> View:
+        at = compaction.at + self._base.offset
+        system = [view.item(0)] if view.has_system else []
+        replacement = [m for m in compaction.replacement or () if m.role != SYSTEM or not system]
+        own = system + [view.made(m, Kind.REPLACED) for m in replacement]
+        # What was recorded after the compaction goes on behind it.
+        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, True)
+
+
+class _CallableModule(ModuleType):
+    """Python puts this module under the name of the function, ``compactctl.replay``, whenever it is imported."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Iterator[Turn]:
+        return replay(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -1,0 +1,61 @@
+"""Numbers as people read them, the same in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def tokens(count: float | None) -> str:
+    """Give a token count in short (harness9.md 1.2).
+
+    >>> tokens(999), tokens(45_200), tokens(1_250_000), tokens(None)
+    ('999', '45.2K', '1.2M', 'n/a')
+    """
+    if count is None:
+        return "n/a"
+    if count >= 1_000_000:
+        return f"{count / 1_000_000:.1f}M"
+    return f"{count / 1000:.1f}K" if count >= 1000 else f"{count:.0f}"
+
+
+def size(count: int) -> str:
+    """Give a number of bytes in short, in units of 1000.
+
+    >>> size(900), size(42_300), size(3_100_000)
+    ('900B', '42KB', '3.1MB')
+    """
+    if count >= 1_000_000:
+        return f"{count / 1_000_000:.1f}MB"
+    return f"{count / 1000:.0f}KB" if count >= 1000 else f"{count}B"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """Give a share in percent; what is unknown is ``n/a``.
+
+    >>> percent(0.8214), percent(None), percent(-0.05)
+    ('82%', 'n/a', '-5%')
+    """
+    return "n/a" if share is None else f"{share * 100:.{digits}f}%"
+
+
+def tiers(counts: Mapping[str, int]) -> str:
+    """Give counts by tier in one cell, tiers that never came left out.
+
+    >>> tiers({"warn": 3, "soft": 0, "full": 1, "emergency": 0})
+    '3 Warn, 1 Full'
+    """
+    return ", ".join(f"{n} {name.capitalize()}" for name, n in counts.items() if n) or "none"
+
+
+def turn_range(turns: Sequence[Any]) -> str:
+    """Give turns in short: single ones, or the first and last of many.
+
+    >>> turn_range([4]), turn_range([4, 5, 9])
+    ('turn 4', '3 turns from 4 to 9')
+    """
+    if not turns:
+        return ""
+    if len(turns) == 1:
+        return f"turn {turns[0]}"
+    return f"{len(turns)} turns from {turns[0]} to {turns[-1]}"

@@ -1,0 +1,309 @@
+"""One replay and everything that is said about it: what replay, report, compare, tune and check have in common.
+
+A ``Workbench`` makes a session ready once; ``run`` replays it under a ``Setup`` and gives an ``Outcome``, whose
+``document`` is the JSON object that every output and the store hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactctl.context.growth import Growth, Run
+from compactctl.context.offload import NullOffloader
+from compactctl.context.scale import Scale
+from compactctl.context.view import Base, Meter, MeterContext
+from compactctl.meters import best_meter
+from compactctl.model import (
+    CompactionRecord,
+    OffloadEntry,
+    RecordedCompaction,
+    Session,
+    Tier,
+)
+from compactctl.ports import (
+    Clock,
+    CompactorSpec,
+    HistoryMode,
+    MemoryExtractor,
+    MeterSpec,
+    Offloader,
+    Ports,
+    Span,
+    StepCompactor,
+    Summarizer,
+)
+from compactctl.registry import plugin
+from compactctl.replay import Limits, Plan, base_of, overhead_weight, walk
+from compactctl.settings import canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A context window in tokens and where the value is from: flag, recorded, inferred, table or assumed."""
+
+    tokens: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How sessions are replayed; ``options`` are the compactor's, complete. ``meter`` None is the compactor's own."""
+
+    spec: CompactorSpec
+    options: Mapping[str, Any]
+    history: HistoryMode | None = None
+    recorded: str = "ignore"
+    meter: str | None = None
+    overhead: int = 0
+    reserve: int = 0
+    summary_tokens: int = 2000
+    summarizer: str = "stub"
+    compact_at: frozenset[int] = frozenset()
+    protect: frozenset[str] = frozenset()
+    spill: int | None = None
+
+    @property
+    def mode(self) -> HistoryMode:
+        """The history mode: as set, else the compactor's own."""
+        return self.history or self.spec.history
+
+    def settings(self) -> dict[str, Any]:
+        """Give everything that shapes the figures, for output and hashing."""
+        return {
+            "compactor": self.spec.name,
+            "options": dict(self.options),
+            "history": str(self.mode),
+            "recorded": self.recorded,
+            "meter": self.meter or self.spec.meter,
+            "overhead": self.overhead,
+            "reserve": self.reserve,
+            "summarizer": self.summarizer,
+            "summary_tokens": self.summary_tokens,
+            "compact_at": sorted(self.compact_at),
+            "protect": sorted(self.protect),
+            "spill": self.spill,
+        }
+
+
+def settings_hash(settings: Mapping[str, Any]) -> str:
+    """Give 12 hexadecimal digits that are the same for the same settings."""
+    return hashlib.sha256(canonical(settings).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The largest view of a replay in tokens, and its turn."""
+
+    tokens: int = 0
+    turn: int = 0
+
+    def occupancy(self, window: int) -> float | None:
+        """The share of the window; None where the window is unknown."""
+        return self.tokens / window if window > 0 else None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted while a replay goes by."""
+
+    turns: int = 0
+    failed_turns: int = 0
+    turns_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
+    compactions: list[CompactionRecord] = field(default_factory=list)
+    peak: Peak = Peak()
+    real_peak: Peak = Peak()
+    tokens_sent: int = 0
+    offloaded: dict[str, OffloadEntry] = field(default_factory=dict)
+    summarizer_calls: int = 0
+    summarizer_failures: int = 0
+    summary_input_tokens: int = 0
+    summary_output_tokens: int = 0
+    offload_failures: int = 0
+
+    def add(self, span: Span, growth: Growth, scale: Scale) -> None:
+        """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
+        self.turns += span.turns
+        self.failed_turns += span.turns if span.failed else 0
+        self.turns_by_tier[max(record.tier for record in span.records)] += span.turns
+        for record in span.records:
+            if record.tier is Tier.NONE and not record.error:
+                continue
+            self.compactions.append(record)
+            for entry in record.offloaded:
+                # Entries of one result come again at each later turn; the path makes it one file.
+                self.offloaded[entry.file_path] = entry
+            if record.summary_input_tokens is not None:
+                self.summarizer_calls += 1
+                self.summary_input_tokens += record.summary_input_tokens
+                self.summary_output_tokens += record.summary_output_tokens or 0
+            elif "LLM summary failed" in record.error:
+                self.summarizer_failures += 1
+            if "offload_failed" in record.notes:
+                self.offload_failures += 1
+
+        view = span.view
+        run = Run(view, view.weight, span.turn, span.until)
+        self.tokens_sent += growth.total(run)
+        peak = growth.peak(run, self.peak.tokens)
+        if peak is not None:
+            self.peak = Peak(*peak)
+        peak = scale.growth.peak(run._replace(weight=scale.weight(view)), self.real_peak.tokens)
+        if peak is not None:
+            self.real_peak = Peak(*peak)
+
+
+class Workbench:
+    """A session made ready for any number of replays: each message is weighed once under each meter."""
+
+    def __init__(self, session: Session, window: Window, real: tuple[Meter, str] | None = None) -> None:
+        self.session = session
+        self.window = window
+        self._real = real
+        self.shared: dict[str, Any] = {}
+        self._bases: dict[tuple[str, bool, int], tuple[Base, tuple[RecordedCompaction, ...]]] = {}
+        self._meters: dict[str, Meter] = {}
+        self._scales: dict[int, Scale] = {}
+        self._growths: dict[int, Growth] = {}
+        self._bounds: dict[int, Tally] = {}
+
+    @property
+    def real(self) -> tuple[Meter, str]:
+        """The meter of real tokens and the sentence that says what it rests on."""
+        if self._real is None:
+            self._real = best_meter(self.session)
+        return self._real
+
+    def meter(self, name: str) -> Meter:
+        """Give a meter by name, made once for this session; raises UnknownNameError."""
+        if name not in self._meters:
+            self._meters[name] = plugin("compactctl.meters", MeterSpec, name, "meter").make(self.session)
+        return self._meters[name]
+
+    def base(self, meter: str, follow: bool, overhead: int) -> tuple[Base, tuple[RecordedCompaction, ...]]:
+        """Give the session weighed under a meter, and the recorded compactions to follow."""
+        key = (meter, follow, overhead)
+        if key not in self._bases:
+            self._bases[key] = base_of(self.session, self.meter(meter), follow=follow, overhead=overhead)
+        return self._bases[key]
+
+    def scale(self, base: Base) -> Scale:
+        """Give the scale of real tokens for a base."""
+        if id(base) not in self._scales:
+            meter = self.real[0]
+            stub = overhead_weight(meter, self.session.overhead_tokens or 0)
+            self._scales[id(base)] = Scale(base, meter, stub)
+        return self._scales[id(base)]
+
+    def growth(self, base: Base) -> Growth:
+        """Give what counts the decision tokens of a base over runs of turns."""
+        if id(base) not in self._growths:
+            self._growths[id(base)] = Growth(base.calls, base.prefix, base.meter)
+        return self._growths[id(base)]
+
+    def bound(self, base: Base) -> Tally:
+        """Count a base without any compaction."""
+        if id(base) not in self._bounds:
+            tally = self._bounds[id(base)] = Tally()
+            if base.calls:
+                record = CompactionRecord(Tier.NONE, 0, 0, 0, 0)
+                span = Span(0, len(base.calls), (record,), base.view(0))
+                tally.add(span, self.growth(base), self.scale(base))
+        return self._bounds[id(base)]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one replay of one session gave.
+
+    ``tally`` are its figures, ``bound`` those of the same session without compaction. ``spans`` are kept where measures
+    were computed, otherwise empty.
+    """
+
+    session: Session
+    setup: Setup
+    window: Window
+    real_source: str
+    tally: Tally
+    bound: Tally
+    spans: tuple[Span, ...] = ()
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Any, ...] = ()
+
+    @property
+    def reduction(self) -> float | None:
+        """The share of decision tokens that need not be sent, against no compaction; None where nothing is sent."""
+        sent = self.bound.tokens_sent
+        return 1 - self.tally.tokens_sent / sent if sent else None
+
+
+def compactor_for(
+    bench: Workbench,
+    setup: Setup,
+    *,
+    summarizer: Summarizer | None,
+    offloader: Offloader | None = None,
+    clock: Clock | None = None,
+    memory_extractor: MemoryExtractor | None = None,
+) -> StepCompactor:
+    """Build the compactor of a setup for one replay of one session."""
+    ports = Ports(
+        summarizer=summarizer,
+        offloader=offloader or NullOffloader(bench.session.id, threshold=0),
+        meter=bench.meter(setup.meter or setup.spec.meter),
+        context_window=bench.window.tokens,
+        clock=clock,
+        memory_extractor=memory_extractor,
+        protect=setup.protect,
+        summary_tokens=setup.summary_tokens,
+    )
+    return setup.spec.make(setup.options, bench.session, ports)
+
+
+def spans(
+    bench: Workbench, setup: Setup, compactor: StepCompactor, *, skip: bool = False, clock: Clock | None = None
+) -> Iterator[Span]:
+    """Replay a session under a setup, span by span."""
+    base, compactions = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
+    limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
+    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock)
+    return walk(base, compactor, plan)
+
+
+def bound_of(bench: Workbench, setup: Setup) -> Tally:
+    """Count the same session without compaction; once for all setups of one base."""
+    return bench.bound(bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)[0])
+
+
+def run(
+    bench: Workbench,
+    setup: Setup,
+    *,
+    summarizer: Summarizer | None,
+    offloader: Offloader | None = None,
+    clock: Clock | None = None,
+    memory_extractor: MemoryExtractor | None = None,
+    measures: Sequence[str] = (),
+    skip: bool = False,
+    watch: Callable[[Span], None] | None = None,
+) -> Outcome:
+    """Replay a session and give what can be said about it. ``watch`` sees each span as it comes (to store or show it).
+
+    ``skip`` lets quiet turns be skipped; their records are then not among the compactions.
+    """
+    compactor = compactor_for(
+        bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
+    )
+    base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
+    growth, scale = bench.growth(base), bench.scale(base)
+    tally = Tally()
+    kept: list[Span] = []
+    for span in spans(bench, setup, compactor, skip=skip, clock=clock):
+        tally.add(span, growth, scale)
+        if watch is not None:
+            watch(span)
+        if measures:
+            kept.append(span)
+    return Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup), tuple(kept))

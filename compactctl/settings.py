@@ -1,0 +1,277 @@
+"""Settings: as written, then validated, then resolved with the place that each value came from.
+
+A flag wins over a ``COMPACTCTL_*`` variable, that over the settings file, that over the default. An unknown key or an
+impossible value is an error that says what is allowed (DESIGN.md, Commands). The texts are handed in: nothing here
+reads a file or the environment.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactctl.errors import SettingsError
+from compactctl.ports import CompactorSpec, Option
+
+ENVIRONMENT_PREFIX = "COMPACTCTL_"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of the tool: its name in a settings file, its default and how it is read."""
+
+    name: str
+    default: Any
+    read: Callable[[Any], Any]
+    help: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return ENVIRONMENT_PREFIX + self.name.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A resolved value and where it came from (``flag``, the variable's name, the file's name, ``default``)."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """All settings of one command, each with its origin; ``options`` are the compactor's as written."""
+
+    values: Mapping[str, Value]
+    options: Mapping[str, Value] = field(default_factory=dict)
+    budgets: tuple[Mapping[str, Any], ...] = ()
+    prices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    path: str = ""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+
+def whole(minimum: int = 0) -> Callable[[Any], int]:
+    """Make a reader of whole numbers of at least ``minimum``; ``200_000`` and ``200k`` are understood."""
+
+    def read(raw: Any) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, int | str):
+            raise ValueError(f"a whole number of at least {minimum}")
+        text = str(raw).strip().lower().replace("_", "").replace(",", "")
+        factor = {"k": 1000, "m": 1_000_000}.get(text[-1:], 1)
+        try:
+            number = int(text[:-1] if factor > 1 else text) * factor
+        except ValueError:
+            raise ValueError(f"a whole number of at least {minimum} (200000, 200k, 1m)") from None
+        if number < minimum:
+            raise ValueError(f"a whole number of at least {minimum}")
+        return number
+
+    return read
+
+
+def one_of(*choices: str) -> Callable[[Any], str]:
+    """Make a reader of one of these words."""
+
+    def read(raw: Any) -> str:
+        if raw not in choices:
+            raise ValueError("one of " + ", ".join(choices))
+        return str(raw)
+
+    return read
+
+
+def text(raw: Any) -> str:
+    """Read a text."""
+    if not isinstance(raw, str) or not raw:
+        raise ValueError("a text")
+    return raw
+
+
+def truth(raw: Any) -> bool:
+    """Read true or false."""
+    if isinstance(raw, bool):
+        return raw
+    if isinstance(raw, str) and raw.lower() in ("1", "true", "yes", "on"):
+        return True
+    if isinstance(raw, str) and raw.lower() in ("0", "false", "no", "off"):
+        return False
+    raise ValueError("true or false")
+
+
+def words(raw: Any) -> tuple[str, ...]:
+    """Read a list of words; a text is split at commas."""
+    if isinstance(raw, str):
+        return tuple(part.strip() for part in raw.split(",") if part.strip())
+    if isinstance(raw, Sequence) and all(isinstance(part, str) for part in raw):
+        return tuple(raw)
+    raise ValueError("a list of words")
+
+
+def optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make a reader that also takes None."""
+    return lambda raw: None if raw is None else read(raw)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("compactor", "progressive", text, "the compactor to replay with"),
+    Setting("window", None, optional(whole(1)), "context window in tokens (default: recorded, inferred, model table)"),
+    Setting("history", None, optional(one_of("view", "write-back")), "whether a compaction's view becomes the history"),
+    Setting("recorded", "ignore", one_of("ignore", "follow"), "what to do with the session's own compactions"),
+    Setting("meter", None, optional(text), "the meter that tiers follow (default: the compactor's own)"),
+    Setting("summarizer", "stub", text, "who writes the summaries"),
+    Setting("summary_tokens", 2000, whole(1), "largest summary in tokens"),
+    Setting("measures", ("all",), words, "measures to compute: names, all or none"),
+    Setting("overhead", 0, whole(), "weight of the system message that transcripts do not hold, in decision tokens"),
+    Setting("reserve", 0, whole(), "real tokens kept free for the reply"),
+    Setting(
+        "spill", None, optional(whole(1)), "move results longer than this many bytes to files when they are written"
+    ),
+    Setting("protect", (), words, "tools whose results no compactor may shorten"),
+    Setting("fallback", True, truth, "whether a failed summary may take the compactor's fallback"),
+    Setting("jobs", 1, whole(1), "how many sessions are replayed at a time"),
+    Setting("state_dir", ".compactctl", text, "directory of offloaded results, records and turns"),
+    Setting("records_dir", None, optional(text), "directory of the records alone, as harness9 keeps them"),
+    Setting("cassette", None, optional(one_of("record", "replay", "refresh")), "keep replies of a real summarizer"),
+    Setting("model", None, optional(text), "model of a real summarizer"),
+    Setting("base_url", None, optional(text), "endpoint of a real summarizer"),
+    Setting("command", None, optional(text), "program that writes the summaries (--summarizer command)"),
+    Setting("max_calls", None, optional(whole()), "most calls to a real summarizer"),
+    Setting("max_cost", None, optional(lambda raw: number(raw, 0.0)), "most US dollars for a real summarizer"),
+    Setting("temperature", None, optional(lambda raw: number(raw, 0.0)), "temperature of a real summarizer"),
+    Setting("timeout", 120, whole(1), "seconds that one call of a real summarizer may take"),
+    Setting("allow_insecure_endpoint", False, truth, "allow http to a host that is not this machine"),
+    Setting("require_anchors", False, truth, "take the fallback where a summary's anchors fail verification"),
+)
+_TABLES = ("set", "budgets", "prices")
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def number(raw: Any, minimum: float) -> float:
+    """Read a decimal number of at least ``minimum``."""
+    try:
+        value = float(raw)
+    except (TypeError, ValueError):
+        raise ValueError(f"a number of at least {minimum:g}") from None
+    if isinstance(raw, bool) or not minimum <= value < float("inf"):
+        raise ValueError(f"a number of at least {minimum:g}")
+    return value
+
+
+def parse_file(content: str, path: str) -> Mapping[str, Any]:
+    """Read a settings file; in a ``pyproject.toml`` the table ``[tool.compactctl]``. Raises SettingsError."""
+    try:
+        table = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}") from error
+    if path.replace("\\", "/").rsplit("/", 1)[-1] == "pyproject.toml":
+        table = table.get("tool", {}).get("compactctl", {})
+    allowed = [*_BY_NAME, *_TABLES]
+    for key in table:
+        if key not in allowed:
+            raise SettingsError(f"{path}: unknown setting {key!r}.{nearest(key, allowed)}")
+    return table
+
+
+def resolve(
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str],
+    file: Mapping[str, Any] | None = None,
+    path: str = "",
+    assignments: Iterable[str] = (),
+) -> Resolved:
+    """Bring flags, variables, file and defaults together; a flag of None was not given. Raises SettingsError."""
+    table = file or {}
+    values: dict[str, Value] = {}
+    for setting in SETTINGS:
+        raw: Any
+        if flags.get(setting.name) is not None:
+            raw, origin = flags[setting.name], "flag"
+        elif setting.variable in environment:
+            raw, origin = environment[setting.variable], setting.variable
+        elif setting.name in table:
+            raw, origin = table[setting.name], path
+        else:
+            raw, origin = setting.default, "default"
+        try:
+            values[setting.name] = Value(setting.read(raw), origin)
+        except ValueError as error:
+            place = f"--{setting.name.replace('_', '-')}" if origin == "flag" else f"{origin}: {setting.name}"
+            raise SettingsError(f"{place}: {raw!r} is not {error}") from error
+    options = {name: Value(value, path) for name, value in _table(table, "set", path).items()}
+    for assignment in assignments:
+        name, separator, raw = assignment.partition("=")
+        if not separator or not name.strip():
+            raise SettingsError(f"--set {assignment!r}: write NAME=VALUE")
+        options[name.strip()] = Value(raw.strip(), "flag")
+    budgets = table.get("budgets", [])
+    if not isinstance(budgets, list) or not all(isinstance(b, dict) for b in budgets):
+        raise SettingsError(f"{path}: budgets must be a list of tables ([[budgets]])")
+    return Resolved(values, options, tuple(budgets), _table(table, "prices", path), path)
+
+
+def compactor_options(spec: CompactorSpec, written: Mapping[str, Value | Any]) -> dict[str, Any]:
+    """Validate the options of a compactor and fill in its defaults; short forms are accepted. Raises SettingsError."""
+    by_name = {option.name: option for option in spec.options}
+    names = by_name | {option.short: option for option in spec.options if option.short}
+    chosen: dict[str, Any] = {option.name: option.default for option in spec.options}
+    given: set[str] = set()
+    for name, value in written.items():
+        option = names.get(name.replace("-", "_"))
+        if option is None:
+            raise SettingsError(f"{spec.name} has no option {name!r}.{nearest(name, names)}")
+        if option.name in given:
+            raise SettingsError(f"{spec.name}: {option.name} is set twice ({name!r} is the same option)")
+        given.add(option.name)
+        chosen[option.name] = option_value(option, value.value if isinstance(value, Value) else value, spec.name)
+    for problem in spec.check(chosen):
+        raise SettingsError(f"{spec.name}: {problem}")
+    return chosen
+
+
+def option_value(option: Option, raw: Any, owner: str) -> Any:
+    """Read one value of a plug-in's option; raises SettingsError."""
+    where = f"{owner}: {option.name}"
+    try:
+        if option.type is bool:
+            return truth(raw)
+        if option.type is int:
+            value: Any = whole(0 if option.minimum is None else int(option.minimum))(raw)
+        elif option.type is float:
+            value = number(raw, float("-inf") if option.minimum is None else option.minimum)
+        elif option.type is tuple:
+            value = words(raw)
+        else:
+            value = text(raw)
+    except ValueError as error:
+        raise SettingsError(f"{where}: {raw!r} is not {error}") from error
+    if option.maximum is not None and value > option.maximum:
+        raise SettingsError(f"{where}: {raw!r} is above {option.maximum:g}")
+    if option.choices and value not in option.choices:
+        raise SettingsError(f"{where}: {raw!r} is not one of {', '.join(option.choices)}")
+    return value
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Give the sentence that offers the nearest known name and lists all."""
+    listed = sorted(known)
+    near = difflib.get_close_matches(name, listed, n=1)
+    return (f" Did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(listed)}"
+
+
+def canonical(settings: Mapping[str, Any]) -> str:
+    """Give settings as one text that is the same for the same settings, for hashing."""
+    return json.dumps(settings, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+
+
+def _table(table: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
+    part = table.get(name, {})
+    if not isinstance(part, dict):
+        raise SettingsError(f"{path}: {name} must be a table ([{name}])")
+    return part

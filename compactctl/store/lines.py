@@ -1,0 +1,148 @@
+"""Lines of the store's files: JSON objects that carry a hash of themselves.
+
+A line that compactctl wrote ends in ``,"sha":"<64 hex digits>"}``, the hash of all bytes before that. Every flipped bit
+breaks the hash or the form. Lines of harness9 carry neither ``run`` nor ``sha`` and are taken as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from compactctl.store.fs import Fs, chunks
+
+_SEAL = b',"sha":"'
+_TAIL = len(_SEAL) + 64 + len(b'"}')
+_HEX = frozenset(b"0123456789abcdef")
+
+# Summaries of 10 MB exist; a line beyond this is not a record but an accident, and is counted, not loaded.
+LONGEST = 256 << 20
+
+
+class BadLineError(ValueError):
+    """A line that cannot be used; the text is the reason, one word or two."""
+
+
+def seal(row: Mapping[str, Any]) -> bytes:
+    """Give the line for an object: JSON, its hash, a newline.
+
+    Raises ValueError for numbers that JSON does not have.
+
+    >>> seal({"a": 1})
+    b'{"a":1,"sha":"8b0f0d75aabe01bbfba9341752c2cf7626f154e676aa791427b31aebfabc2592"}\\n'
+    """
+    try:
+        body = json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()[:-1]
+    except UnicodeEncodeError:  # a lone surrogate of a transcript: only the escaped form can hold it
+        body = json.dumps(row, allow_nan=False, separators=(",", ":")).encode()[:-1]
+    return body + _SEAL + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
+
+
+def unseal(line: bytes) -> dict[str, Any]:
+    """Read a line without its newline, whether compactctl or harness9 wrote it; raises BadLineError."""
+    sealed = line.startswith(_SEAL, -_TAIL)
+    if sealed and line[-66:] != b'%b"}' % hashlib.sha256(line[:-_TAIL]).hexdigest().encode():
+        raise BadLineError("wrong hash")
+    row = _parse(line)
+    if not sealed and ("run" in row or "sha" in row or "event" in row):
+        raise BadLineError("no hash")
+    return row
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        # orjson refuses lone surrogates, which the standard library takes.
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise BadLineError("not JSON") from None
+    if not isinstance(row, dict):
+        raise BadLineError("not an object")
+    return row
+
+
+class Line(NamedTuple):
+    """A line as it lies in the file: its number from 1, its byte offset, its bytes without the newline.
+
+    ``text`` is None for a line that is too long to load. ``ended`` is False for a torn last line.
+    """
+
+    number: int
+    offset: int
+    text: bytes | None
+    ended: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that was not used: its number from 1, its byte offset and the reason."""
+
+    number: int
+    offset: int
+    reason: str
+
+
+@dataclass(slots=True)
+class LogCounts:
+    """Where the lines of a file went: lines = used + blank + bad, and the bytes of a torn last line beside them."""
+
+    lines: int = 0
+    used: int = 0
+    blank: int = 0
+    bad: list[BadLine] = field(default_factory=list)
+    torn_bytes: int = 0
+
+
+def raw_lines(fs: Fs, fd: int, size: int) -> Iterator[Line]:
+    """Give the lines of the first ``size`` bytes of an open file; splits at newlines only, whatever the text holds."""
+    number, start, base, held, too_long = 1, 0, 0, bytearray(), False
+    for data in chunks(fs, fd, size):
+        at = 0
+        while (end := data.find(b"\n", at)) >= 0:
+            text: bytes | None = data[at:end]
+            if held or too_long:
+                text = None if too_long else bytes(held) + data[at:end]
+                held.clear()
+                too_long = False
+            yield Line(number, start, text)
+            number, start, at = number + 1, base + end + 1, end + 1
+        if not too_long:
+            held += data[at:]
+        if len(held) > LONGEST:
+            too_long = True
+            held.clear()
+        base += len(data)
+    if start < base:
+        yield Line(number, start, None if too_long else bytes(held), ended=False)
+
+
+def read_rows(fs: Fs, fd: int, counts: LogCounts) -> Iterator[tuple[Line, dict[str, Any]]]:
+    """Give the usable objects of an open file with their lines, and count the others in ``counts``.
+
+    What a writer adds meanwhile is not looked at: the size is taken at the start.
+    """
+    size = fs.fstat(fd).st_size
+    for line in raw_lines(fs, fd, size):
+        if not line.ended:
+            counts.torn_bytes = size - line.offset
+            return
+        counts.lines += 1
+        if line.text is None:
+            counts.bad.append(BadLine(line.number, line.offset, "too long"))
+        elif not line.text.strip():
+            counts.blank += 1
+        else:
+            try:
+                row = unseal(line.text)
+            except BadLineError as exc:
+                counts.bad.append(BadLine(line.number, line.offset, str(exc)))
+                continue
+            counts.used += 1
+            yield line, row

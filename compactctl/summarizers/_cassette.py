@@ -1,0 +1,169 @@
+"""A cassette around a model: replies kept under the hash of what shaped them, so that a costly run costs once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from compactctl.errors import StoreError
+from compactctl.model import Usage
+from compactctl.ports import BlobStore
+from compactctl.summarizers._chat import Chat, Completion, Prompt, read_usage, request_key
+from compactctl.summarizers._failure import Failure, failure
+from compactctl.summarizers._prompts import PROMPT_VERSION
+
+_LARGEST_FILE = 256 << 20
+
+
+class CassetteMode(StrEnum):
+    """What a cassette does with a request."""
+
+    RECORD = "record"  # answer from the cassette where it can, else ask and keep
+    REPLAY = "replay"  # answer from the cassette only; never open a connection
+    REFRESH = "refresh"  # ask and keep, once for each request in a run
+
+
+class CassetteChat:
+    """A model whose replies are kept; see CassetteMode."""
+
+    def __init__(self, inner: Chat, blobs: BlobStore, mode: CassetteMode) -> None:
+        self._inner = inner
+        self._blobs = blobs
+        self._mode = mode
+        self._fresh: set[str] = set()
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The settings of the model inside."""
+        return self._inner.identity
+
+    @property
+    def host(self) -> str:
+        """Where the model inside is; nowhere in replay mode."""
+        return "cassette" if self._mode is CassetteMode.REPLAY else self._inner.host
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """Give the kept reply or ask for one. Raises SummarizerError as the model does, or ``missing_reply``."""
+        key = request_key(self._inner.identity, prompt)
+        if self._mode is not CassetteMode.REFRESH or key in self._fresh:
+            kept = self._blobs.get(key)
+            if kept is not None:
+                return _decode(kept, key)
+        if self._mode is CassetteMode.REPLAY:
+            about = f"{self._inner.identity.get('provider')} {self._inner.identity.get('model')}".strip()
+            raise failure(
+                Failure.MISSING_REPLY,
+                f"the cassette holds no reply to request {key[:12]} ({about}, {prompt.purpose} of {prompt.messages} "
+                f"messages, prompt version {PROMPT_VERSION}); record it with --cassette record",
+            )
+        completion = self._inner.complete(prompt)
+        self._blobs.put(key, _encode(completion, self._inner.identity, prompt))
+        self._fresh.add(key)
+        return completion
+
+    def holds(self, prompt: Prompt) -> bool:
+        """Whether a prompt will be answered without a call."""
+        if self._mode is CassetteMode.REFRESH:
+            return False
+        return self._blobs.get(request_key(self._inner.identity, prompt)) is not None
+
+    def stop(self) -> None:
+        """Stop the model inside."""
+        self._inner.stop()
+
+
+class CassetteFile:
+    """A cassette in one file that can be committed: a JSON object a line, sorted by key, so that diffs stay small."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._replies: dict[str, bytes] | None = None
+
+    def get(self, key: str) -> bytes | None:
+        """Give the reply under a key; raises StoreError where the file is damaged."""
+        return self._load().get(key)
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep a reply; the file is replaced as a whole. Raises StoreError where it cannot be written."""
+        replies = self._load()
+        replies[key] = value
+        body = b"".join(
+            orjson.dumps({"key": name, "reply": orjson.Fragment(replies[name])}) + b"\n" for name in sorted(replies)
+        )
+        beside = self._path.with_name(f".{self._path.name}.tmp")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_bytes(body)
+            beside.replace(self._path)
+        except OSError as error:
+            raise StoreError(f"{self._path}: the cassette cannot be written: {error.strerror}") from None
+
+    def _load(self) -> dict[str, bytes]:
+        if self._replies is None:
+            self._replies = self._read()
+        return self._replies
+
+    def _read(self) -> dict[str, bytes]:
+        try:
+            if not self._path.exists():
+                return {}
+            if not self._path.is_file() or self._path.stat().st_size > _LARGEST_FILE:
+                raise StoreError(f"{self._path}: not a cassette; it must be a regular file")
+            rows = self._path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise StoreError(f"{self._path}: the cassette cannot be read: {error.strerror}") from None
+        found: dict[str, bytes] = {}
+        for number, row in enumerate(rows, 1):
+            if not row.strip():
+                continue
+            try:
+                entry = orjson.loads(row)
+                found[str(entry["key"])] = orjson.dumps(entry["reply"])
+            except (orjson.JSONDecodeError, KeyError, TypeError):
+                raise StoreError(
+                    f"{self._path}:{number}: not a kept reply; restore the cassette or refresh it"
+                ) from None
+        return found
+
+
+def _encode(completion: Completion, identity: Mapping[str, Any], prompt: Prompt) -> bytes:
+    usage = completion.usage
+    return orjson.dumps(
+        {
+            "provider": identity.get("provider"),
+            "model": identity.get("model"),
+            "prompt_version": PROMPT_VERSION,
+            "purpose": prompt.purpose,
+            "nonce": completion.nonce,
+            "text": completion.text,
+            "usage": None
+            if usage is None
+            else {
+                "prompt": usage.prompt,
+                "output": usage.output,
+                "cache_read": usage.cache_read,
+                "cache_write": usage.cache_write,
+            },
+            "notes": completion.notes,
+        },
+        option=orjson.OPT_SORT_KEYS,
+    )
+
+
+def _decode(kept: bytes, key: str) -> Completion:
+    try:
+        entry = orjson.loads(kept)
+        usage: Usage | None = None
+        if entry.get("usage") is not None:
+            stated = entry["usage"]
+            usage, _ = read_usage(*(stated.get(name) for name in ("prompt", "output", "cache_read", "cache_write")))
+        text, nonce = entry["text"], entry["nonce"]
+        if not isinstance(text, str) or not isinstance(nonce, str):
+            raise TypeError
+        return Completion(text, nonce, usage, tuple(map(str, entry.get("notes") or ())))
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        raise failure(Failure.MALFORMED, f"the kept reply to request {key[:12]} is damaged; refresh it") from None

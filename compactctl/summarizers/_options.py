@@ -1,0 +1,159 @@
+"""The settings of summarizers with a model behind them: their table, and their values once checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compactctl.errors import SettingsError
+from compactctl.ports import Option, SummarizerSpec
+from compactctl.registry import unknown
+from compactctl.summarizers._calls import Limits
+from compactctl.summarizers._cassette import CassetteMode
+from compactctl.summarizers._spending import Caps, Price
+
+COMMON_OPTIONS = (
+    Option("model", "", "name of the model", str),
+    Option("timeout", 120.0, "seconds for one call, all tries and waits together", minimum=0.01, maximum=3600),
+    Option("max_calls", None, "most calls in the whole run", int, minimum=0),
+    Option("max_input_tokens", None, "most input tokens in the whole run", int, minimum=0),
+    Option("max_cost", None, "most US dollars in the whole run; needs prices", minimum=0),
+    Option("input_price", None, "US dollars for a million input tokens, where the price table has none", minimum=0),
+    Option("output_price", None, "US dollars for a million output tokens, where the price table has none", minimum=0),
+    Option("concurrency", 4, "most calls at once", int, minimum=1, maximum=64),
+    Option("require_anchors", False, "take the fallback where the anchors of a summary do not hold", bool),
+    Option("strict_fence", False, "refuse a reply that stands outside its fence", bool),
+    Option("cassette", "", "keep replies, or answer from kept ones", str, choices=("", *CassetteMode)),
+    Option("cassette_file", "", "file to keep replies in, instead of the state directory", str),
+)
+REMOTE_OPTIONS = (
+    *COMMON_OPTIONS,
+    Option("base_url", "", "address of the endpoint, for example http://127.0.0.1:11434/v1", str),
+    Option("key_env", "", "environment variable that holds the key", str),
+    Option("key_file", "", "file that holds the key and that only you can read", str),
+    Option("max_output_tokens", 0, "token cap of one reply; 0: twice the summary's budget and 512", int, minimum=0),
+    Option("temperature", None, "sampling temperature; not sent unless set", minimum=0, maximum=2),
+    Option("stream", True, "ask for the reply in pieces, so that a stall is noticed", bool),
+    Option("connect_timeout", 10.0, "seconds to wait for a connection", minimum=0.01, maximum=600),
+    Option("idle_timeout", 30.0, "seconds to wait for the next piece of a reply", minimum=0.01, maximum=3600),
+    Option(
+        "tries", 3, "most tries of one call; only what may pass by itself is tried again", int, minimum=1, maximum=10
+    ),
+    Option("allow_insecure_endpoint", False, "allow plain http to another machine", bool),
+)
+# These decide where a transcript and a key go or what runs: a settings file that came with a repository must not.
+TRUSTED_OPTIONS = ("base_url", "key_env", "key_file", "allow_insecure_endpoint", "command", "cassette_file")
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSettings:
+    """What every summarizer with a model behind it has."""
+
+    model: str
+    total: float
+    caps: Caps
+    price: Price | None
+    concurrency: int
+    require_anchors: bool
+    strict_fence: bool
+    cassette: CassetteMode | None
+    cassette_file: str
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> CommonSettings:
+        """Take the settings out of checked options; raises SettingsError where they do not fit together."""
+        prices = (options["input_price"], options["output_price"])
+        if (prices[0] is None) != (prices[1] is None):
+            raise SettingsError("--input-price and --output-price come together")
+        price = Price(*prices) if prices[0] is not None else None
+        if options["max_cost"] is not None and price is None:
+            raise SettingsError(f"--max-cost needs the price of {options['model'] or 'the model'}: give both prices")
+        if options["cassette_file"] and not options["cassette"]:
+            raise SettingsError("--cassette-file needs --cassette record, replay or refresh")
+        return cls(
+            model=options["model"],
+            total=options["timeout"],
+            caps=Caps(options["max_calls"], options["max_input_tokens"], options["max_cost"]),
+            price=price,
+            concurrency=options["concurrency"],
+            require_anchors=options["require_anchors"],
+            strict_fence=options["strict_fence"],
+            cassette=CassetteMode(options["cassette"]) if options["cassette"] else None,
+            cassette_file=options["cassette_file"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """What an endpoint is asked, where it is, and how long it may take."""
+
+    common: CommonSettings
+    base_url: str
+    key_env: str
+    key_file: str
+    max_output_tokens: int
+    temperature: float | None
+    stream: bool
+    limits: Limits
+    allow_insecure_endpoint: bool
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.common.model
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], default_url: str, default_key: str) -> RemoteSettings:
+        """Take the settings out of checked options; raises SettingsError where no model is named."""
+        common = CommonSettings.of(options)
+        if not common.model:
+            raise SettingsError("no model: name one with --model")
+        return cls(
+            common=common,
+            base_url=options["base_url"] or default_url,
+            key_env=options["key_env"] or default_key,
+            key_file=options["key_file"],
+            max_output_tokens=options["max_output_tokens"],
+            temperature=options["temperature"],
+            stream=options["stream"],
+            limits=Limits(
+                connect=options["connect_timeout"],
+                idle=options["idle_timeout"],
+                total=common.total,
+                tries=options["tries"],
+            ),
+            allow_insecure_endpoint=options["allow_insecure_endpoint"],
+        )
+
+
+def resolve(spec: SummarizerSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every declared option of a summarizer its value: as given and checked, else its default.
+
+    Raises SettingsError for an impossible value and UnknownNameError for an unknown name; both say what is allowed.
+    """
+    declared = {option.name: option for option in spec.options}
+    for name in given:
+        if name not in declared:
+            raise unknown(f"setting of summarizer {spec.name}", name, declared)
+    return {name: _value(option, given.get(name, option.default)) for name, option in declared.items()}
+
+
+def _value(option: Option, value: Any) -> Any:
+    if value is None or value == option.default:
+        return option.default if value is None else value
+    fits = isinstance(value, option.type) or (option.type is float and type(value) is int)
+    if not fits or (isinstance(value, bool) and option.type is not bool):
+        raise SettingsError(f"{option.name} must be {option.type.__name__}, not {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SettingsError(f"{option.name} must be a finite number")
+    if option.choices and value not in option.choices:
+        raise SettingsError(f"{option.name} must be one of {', '.join(filter(None, option.choices))}, not {value!r}")
+    if (option.minimum is not None and value < option.minimum) or (
+        option.maximum is not None and value > option.maximum
+    ):
+        low = "-inf" if option.minimum is None else f"{option.minimum:g}"
+        high = "inf" if option.maximum is None else f"{option.maximum:g}"
+        raise SettingsError(f"{option.name} must be from {low} to {high}, not {value!r}")
+    return float(value) if option.type is float else value

@@ -1,0 +1,38 @@
+"""What all tests share: golden files, which are written only when one asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Golden = Callable[[str, bytes], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the switch of the recipe ``golden``."""
+    parser.addoption("--golden", action="store_true", help="rewrite golden files instead of comparing with them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compare bytes with ``golden/NAME`` beside the test; ``pytest --golden`` rewrites the file."""
+    home: Path = request.path.parent / "golden"
+    rewrite: bool = request.config.getoption("--golden")
+
+    def compare(name: str, content: bytes) -> None:
+        path = home / name
+        if rewrite:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            return
+        expected = path.read_bytes() if path.exists() else None
+        if content == expected:
+            return
+        got = path.with_name(f"{path.name}.got")
+        got.write_bytes(content)
+        what = "is missing" if expected is None else "differs"
+        pytest.fail(f"{path} {what}; the output is in {got}. `pytest --golden` accepts it; look at the diff first")
+
+    return compare
