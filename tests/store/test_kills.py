@@ -39,10 +39,28 @@ def long_transcript(path: Path) -> None:
 
 def launch(root: Path) -> subprocess.Popen[bytes]:
     """Start the replay as a user does."""
-    command = [sys.executable, "-m", "compactctl", "replay", str(root / "session.jsonl"), "--quiet", "--measures", "none"]
+    command = [
+        sys.executable,
+        "-m",
+        "compactctl",
+        "replay",
+        str(root / "session.jsonl"),
+        "--quiet",
+        "--measures",
+        "none",
+    ]
     command += ["--no-config", "--state-dir", str(root / "state")]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def running(process: subprocess.Popen[bytes]) -> bool:
+    """Give way to a process for a moment, and say whether it is still there."""
+    try:
+        process.wait(0.001)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def written(root: Path) -> int:
@@ -73,7 +91,7 @@ def test_random_kills_of_the_real_command(disk: Path, record_property: Record) -
         # The moment is drawn by how much was written, so that it does not depend on how busy the machine is.
         enough = before + draw.uniform(0, 0.9) * (whole - sum_of_results(disk))
         process = launch(disk)
-        while process.poll() is None and written(disk) <= enough:
+        while written(disk) <= enough and running(process):
             pass
         process.kill()
         hits += process.wait(120) == -9
@@ -102,9 +120,7 @@ def test_a_stopped_command_says_so(disk: Path, signal: int) -> None:
     """After Ctrl-C or SIGTERM the exit status is 130 or 143, and the run is in the store as interrupted."""
     long_transcript(disk / "session.jsonl")
     process = launch(disk)
-    while process.poll() is None and not (disk / f"state/compaction_records/{SESSION}.jsonl").exists():
-        pass
-    while process.poll() is None and written(disk) < 20_000:
+    while written(disk) < 20_000 and running(process):
         pass
     process.send_signal(signal)
 
