@@ -119,11 +119,15 @@ def _show(
     write(document, wanted, include_text=include_text)
 
 
-def _unmatched(found: Sequence[StoredSession], damage: Damage, run: str | None, *, named: bool) -> list[CompactctlError]:
+def _unmatched(
+    found: Sequence[StoredSession], damage: Damage, run: str | None, *, named: bool
+) -> list[CompactctlError]:
     errors: list[CompactctlError] = []
     for name in damage.incomplete:
         if named or run is None:
-            told = f"session {name!r} has no {f'run {run!r}' if run else 'complete run'} and is not shown; replay it again"
+            told = (
+                f"session {name!r} has no {f'run {run!r}' if run else 'complete run'} and is not shown; replay it again"
+            )
             errors.append(NothingMatchedError(told)) if named else note(f"warning: {told}")
     if not found and not errors:
         errors.append(NothingMatchedError("no run to report; `compactctl replay PATH` makes one"))

@@ -16,7 +16,7 @@ class Cut:
     """A turn whose view is not just the last one grown; all figures are real tokens, the fixed part included.
 
     ``shared`` is the common beginning of the two views, ``previous`` what was sent the turn before, ``grown`` what
-    would be sent now had nothing been changed, ``after`` what is sent. ``acted`` says that the compactor changed the
+    would be sent now had this turn changed nothing, ``after`` what is sent. ``acted`` says that the compactor changed the
     view at this turn: the rest are returns from a view to the untouched history.
     """
 
@@ -87,8 +87,12 @@ def _load(trace: Trace) -> Load:
             common = shared_messages(before, view)
             if common < len(before):
                 shared = meter.tokens(scale.weight_before(view, common), MeterContext(turn, False))
-                grown = meter.tokens(last_fixed + weights[turn], MeterContext(turn, last.pristine))
-                acted = span.before is None or span.before.generation != view.generation
+                given = span.before
+                acted = given is None or given.generation != view.generation
+                if given is None or not acted:
+                    grown = meter.tokens(last_fixed + weights[turn], MeterContext(turn, last.pristine))
+                else:
+                    grown = scale.tokens(given)
                 cuts.append(Cut(turn, min(shared, now), sent[-1], grown, now, acted))
         sent.append(now)
         if span.until > turn + 1:
