@@ -34,12 +34,16 @@ CLEARED_TEXT = "[cleared]"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a provider would accept: the window in real tokens, and how many retries an overflow gets."""
+    """What a provider would accept: the window in real tokens, and how many retries an overflow gets.
+
+    ``scale`` is the base of the replay weighed under ``real``, where the caller has it already.
+    """
 
     window: int
     real: Meter
     reserve: int = 0
     overflow_retries: int = 0
+    scale: Scale | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
     """Drive a compactor over a session's turns; without ``plan.skip`` every span is one turn."""
     turns = len(base.calls)
     reality = _Reality(base, plan.compactions)
-    scale = Scale(base, plan.limits.real) if plan.limits else None
+    scale = (plan.limits.scale or Scale(base, plan.limits.real)) if plan.limits else None
     history = base.view(0)
     turn = 0
     while turn < turns:
@@ -174,7 +178,7 @@ def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -
     stamp = view.base.messages[view.base.calls[view.turn]].timestamp
     duration = plan.clock.now() - started if plan.clock and started is not None else None
     record = replace(step.record, history=str(plan.history), timestamp=stamp, duration=duration)
-    return replace(step, record=record)
+    return Step(step.view, record, step.write_back, step.quiet)
 
 
 def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> int:
