@@ -1,4 +1,4 @@
-"""Spilling: large results go to a file when they are written, before any compactor sees them (harness9.md 1.8, dsh.md 2.8).
+"""Spilling: large results go to a file when they are written, before any compactor sees them (harness9.md, dsh.md).
 
 It prevents pressure where compaction relieves it, so it stands in front of any compactor: the recorded messages are
 changed once, and the replay goes over what the history would have been.
