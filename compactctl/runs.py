@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader
@@ -225,6 +225,14 @@ class Workbench:
         return self._bounds[id(base)]
 
 
+class Occupied(NamedTuple):
+    """The largest real tokens of some consecutive turns: what was simulated, and what a provider recorded."""
+
+    first: int
+    simulated: int
+    recorded: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one replay of one session gave.
@@ -240,6 +248,7 @@ class Outcome:
     tally: Tally
     bound: Tally
     spans: tuple[Span, ...] = ()
+    occupancy: tuple[Occupied, ...] = ()
     measures: Mapping[str, Measured] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
@@ -346,4 +355,27 @@ def _judged(
         setup.spec.needs_window,
         bench.real[1],
     )
-    return {"spans": kept, "measures": measured, "findings": find(trace, measured, situation)}
+    return {
+        "spans": kept,
+        "occupancy": _occupancy(trace),
+        "measures": measured,
+        "findings": find(trace, measured, situation),
+    }
+
+
+def _occupancy(trace: Trace, most: int = 64) -> tuple[Occupied, ...]:
+    """Give real tokens over turns in at most so many points, beside the recorded prompts."""
+    base, scale = trace.base, trace.scale
+    width = max(1, -(-trace.turns // most))
+    points: list[Occupied] = []
+    for span in trace.spans:
+        for turn in range(span.turn, span.until):
+            usage = base.messages[base.calls[turn]].usage
+            here = Occupied(turn, scale.tokens(span.view_at(turn)), usage.prompt if usage else None)
+            if turn % width == 0:
+                points.append(here)
+                continue
+            last = points[-1]
+            recorded = max((value for value in (last.recorded, here.recorded) if value is not None), default=None)
+            points[-1] = Occupied(last.first, max(last.simulated, here.simulated), recorded)
+    return tuple(points)
