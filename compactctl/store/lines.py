@@ -46,26 +46,25 @@ def seal(row: Mapping[str, Any]) -> bytes:
 def unseal(line: bytes) -> dict[str, Any]:
     """Read a line without its newline, whether compactctl or harness9 wrote it; raises BadLineError."""
     sealed = line.startswith(_SEAL, -_TAIL)
-    if sealed and line[-66:] != b'%b"}' % hashlib.sha256(line[:-_TAIL]).hexdigest().encode():
+    if sealed and not line.endswith(hashlib.sha256(line[:-_TAIL]).hexdigest().encode() + b'"}'):
         raise BadLineError("wrong hash")
-    row = _parse(line)
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        row = _parse(line)
+    if type(row) is not dict:
+        raise BadLineError("not an object")
     if not sealed and ("run" in row or "sha" in row or "event" in row):
         raise BadLineError("no hash")
     return row
 
 
-def _parse(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> Any:
+    # orjson refuses lone surrogates, which the standard library takes.
     try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        # orjson refuses lone surrogates, which the standard library takes.
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise BadLineError("not JSON") from None
-    if not isinstance(row, dict):
-        raise BadLineError("not an object")
-    return row
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        raise BadLineError("not JSON") from None
 
 
 class Line(NamedTuple):
@@ -130,17 +129,18 @@ def read_rows(fs: Fs, fd: int, counts: LogCounts) -> Iterator[tuple[Line, dict[s
     """
     size = fs.fstat(fd).st_size
     for line in raw_lines(fs, fd, size):
+        text = line.text
         if not line.ended:
             counts.torn_bytes = size - line.offset
             return
         counts.lines += 1
-        if line.text is None:
+        if text is None:
             counts.bad.append(BadLine(line.number, line.offset, "too long"))
-        elif not line.text.strip():
+        elif not text or text.isspace():
             counts.blank += 1
         else:
             try:
-                row = unseal(line.text)
+                row = unseal(text)
             except BadLineError as exc:
                 counts.bad.append(BadLine(line.number, line.offset, str(exc)))
                 continue
