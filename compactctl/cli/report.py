@@ -16,10 +16,11 @@ from compactctl.cli import _options as opt
 from compactctl.cli._output import Target, targets, write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._stored import Choice, Damage, names_of, read_sessions
-from compactctl.errors import CompactctlError, NothingMatchedError
+from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
 from compactctl.reports._document import root_document
 from compactctl.reports._paper import Paper
 from compactctl.reports._stored import StoredSession
+from compactctl.reports._tables import TABLES
 from compactctl.reports._terminal import in_depth, overview
 from compactctl.reports._timeline import MOST
 
@@ -39,6 +40,9 @@ def report(
     format: opt.Format = None,
     output: opt.Output = None,
     include_text: opt.IncludeText = False,
+    rows: Annotated[
+        str | None, typer.Option(help=f"Rows of csv and parquet: {', '.join(TABLES)}. [default: sessions]")
+    ] = None,
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
@@ -54,6 +58,7 @@ def report(
       compactctl report
       compactctl report 4f0c2e81
       compactctl report -o report.html -o tiers.png -o sessions.csv
+      compactctl report --rows compactions -o compactions.csv
       compactctl report --format markdown >> "$GITHUB_STEP_SUMMARY"
       compactctl report --records-dir ~/.harness9/compaction_records
     """
@@ -65,7 +70,9 @@ def report(
     names = names_of(store, sessions or ())
     choice = Choice(all_runs, run)
     text = include_text or (bool(sessions) and any(not target.report.shared for target in wanted))
-    points = MOST if len(names) <= _DRAWN else _SPARK_POINTS
+    if rows is not None and rows not in TABLES:
+        raise UsageError(f"--rows {rows}: no such table; known: {', '.join(TABLES)}")
+    points = MOST if len(names) <= _DRAWN or rows == "turns" else _SPARK_POINTS
     damage = Damage()
     found: list[StoredSession] = []
     with progress(quiet=quiet) as show, _no_collector():
@@ -75,7 +82,7 @@ def report(
     notes(damage.warnings, quiet=quiet)
     errors = _unmatched(found, damage, run, named=bool(sessions))
     if found:
-        document = report_document(found)
+        document = report_document(found) | ({"rows": rows} if rows else {})
         _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
     return problems(errors)
 
@@ -119,11 +126,15 @@ def _show(
     write(document, wanted, include_text=include_text)
 
 
-def _unmatched(found: Sequence[StoredSession], damage: Damage, run: str | None, *, named: bool) -> list[CompactctlError]:
+def _unmatched(
+    found: Sequence[StoredSession], damage: Damage, run: str | None, *, named: bool
+) -> list[CompactctlError]:
     errors: list[CompactctlError] = []
     for name in damage.incomplete:
         if named or run is None:
-            told = f"session {name!r} has no {f'run {run!r}' if run else 'complete run'} and is not shown; replay it again"
+            told = (
+                f"session {name!r} has no {f'run {run!r}' if run else 'complete run'} and is not shown; replay it again"
+            )
             errors.append(NothingMatchedError(told)) if named else note(f"warning: {told}")
     if not found and not errors:
         errors.append(NothingMatchedError("no run to report; `compactctl replay PATH` makes one"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
@@ -161,9 +162,8 @@ def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings = document["settings"]
     options = settings.get("options") or {}
     if settings:
-        chosen = ", ".join(f"{name} {_plain(value)}" for name, value in options.items())
-        said = f"{settings.get('compactor')}, {settings.get('history')}; {chosen}" if chosen else str(settings)
-        told = f"{document['settings_hash']}: {said}"
+        chosen = "".join(f", {name} {_plain(value)}" for name, value in options.items() if value)
+        told = f"{document['settings_hash']}: {settings.get('compactor')}, {settings.get('history')}{chosen}"
     else:
         hashes = sorted({run["settings_hash"] or "none recorded" for run in document.get("runs", ())})
         told = f"{len(hashes)} different: {', '.join(hashes)}" if hashes else "none recorded"
@@ -172,7 +172,7 @@ def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("settings", told),
         ("decisions", f"tokens by {_counted(str(s['meter'] or 'n/a') for s in sessions)}"),
-        ("real tokens", _counted(str(s["real_tokens_from"] or "n/a") for s in sessions)),
+        ("real tokens", _counted(real_source(s) if len(sessions) > 1 else str(s["real_tokens_from"]) for s in sessions)),
         ("window", _counted(_window(s) for s in sessions)),
         ("sessions", f"{len(sessions)} ({formats})" if sessions else "0"),
         ("turns", "n/a" if turns is None else f"{turns:,}"),
@@ -184,6 +184,12 @@ def peak_words(session: Session) -> str:
     bound = session["without_compaction"]
     without = f"; without compaction {percent(bound['real_peak_occupancy'])}" if bound else ""
     return f"largest view {percent(session['real_peak_occupancy'])} of the window in real tokens{without}"
+
+
+def real_source(session: Session) -> str:
+    """Give what a session's real tokens rest on, without the figures of the fit."""
+    source = session["real_tokens_from"]
+    return "n/a" if source is None else re.split(r", elsewhere| \(", source, maxsplit=1)[0]
 
 
 def _window(session: Session) -> str:

@@ -32,6 +32,10 @@ _DEEP_SPARK = 72
 _FOLDED_LINES = 3
 _FOLDED_CHARACTERS = 320
 _MOST_FILES = 8
+_COLUMNS = (
+    *("session", "turns", "compactions", "peak", "real peak", "sent", "reduction", "offloads", "summaries"),
+    "tokens over turns",
+)
 
 
 def overview(document: Mapping[str, Any], paper: Paper) -> None:
@@ -60,15 +64,13 @@ def in_depth(document: Mapping[str, Any], paper: Paper, *, verbose: bool = False
 def _header(document: Mapping[str, Any], paper: Paper) -> None:
     paper.line(f"compactctl {document['tool_version']} report", "bold")
     for name, value in header(document):
-        paper.line(f"  {name:<12} {safe(value)}")
+        paper.wrapped(f"{name:<12} {safe(value)}", "  ")
     paper.line()
 
 
 def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSession], paper: Paper) -> None:
     names = short_names([session["session_id"] for session in sessions], paper.width)
-    rows: list[list[str]] = [
-        ["session", "turns", "compactions", "peak", "real", "sent", "less", "offloads", "sums", ""]
-    ]
+    rows: list[list[str]] = [[*_COLUMNS]]
     styles = ["bold"]
     for place in worst_first(sessions):
         session = sessions[place]

@@ -8,6 +8,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ CHATS: dict[str, tuple[type[RemoteChat], Any]] = {
     "openai": (openai.OpenAIChat, openai.SUMMARIZER),
     "anthropic": (anthropic.AnthropicChat, anthropic.SUMMARIZER),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clients() -> None:
+    """Import the official clients before any time is taken."""
+    for name in CHATS:
+        import_module(name)
 
 
 def summarizer(name: str, url: str, waits: list[float], home: Path, **options: Any) -> ModelSummarizer:
