@@ -10,10 +10,10 @@ from itertools import accumulate
 
 from compactctl.context.view import MeterContext
 from compactctl.errors import UsageError
+from compactctl.meters._bytes import Bytes4
 from compactctl.meters._fit import Calibrated, fit_usage
 from compactctl.meters._images import IMAGE_TOKENS, image_count
 from compactctl.meters._recorded import Timeline
-from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Message, Session
 from compactctl.ports import MeterSpec, RankSource
 
