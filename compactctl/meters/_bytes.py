@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from compactctl.context.view import MeterContext
 from compactctl.model import Message, byte_length
 
 
+@dataclass(frozen=True, slots=True)
 class Bytes4:
     """Counts UTF-8 bytes of content, call ids, names and arguments, and result ids; four make a token.
 

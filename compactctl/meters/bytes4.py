@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from compactctl.meters._bytes import Bytes4
 from compactctl.model import Message, Session
 from compactctl.ports import MeterSpec, RankSource
 
 
-@dataclass(frozen=True, slots=True)
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Estimate the tokens of messages as harness9 does.
 
