@@ -38,15 +38,9 @@ class Scale:
         """Give the weight of a view."""
         if self._native:
             return view.weight
+        if not view.own_length:
+            return self.prefix[view.hi] - self.prefix[view.lo]
         return self._own_sums(view)[view.own_length] + self.prefix[view.hi] - self.prefix[view.lo]
-
-    def weight_before(self, view: View, position: int) -> int:
-        """Give the weight of the messages of a view before a position."""
-        own = view.own_length
-        sums = self._own_sums(view)
-        if position <= own:
-            return sums[position]
-        return sums[own] + self.prefix[view.lo + position - own] - self.prefix[view.lo]
 
     def tokens(self, view: View) -> int:
         """Give the tokens of a view."""
@@ -68,7 +62,7 @@ class Scale:
 
     def item_weight(self, item: Item) -> int:
         """Give the weight of one item."""
-        if item.index >= 0 and item.message is self.base.messages[item.index]:
+        if item.kind is Kind.RECORDED and item.index >= 0:
             return self.prefix[item.index + 1] - self.prefix[item.index]
         return self.meter.weigh(item.message)
 

@@ -370,7 +370,9 @@ class View(Sequence[Message]):
 
     def replaced(self, start: int, stop: int, items: Sequence[Item]) -> View:
         """Give the view in which the positions ``start`` to ``stop`` are these items instead."""
-        return self._put(start, stop, items, self._tidy and self._seam is None, (start, start + len(items)))
+        # Items that bring calls or results of their own open more than the cut.
+        plain = not any(item.message.tool_calls or item.message.tool_call_id for item in items)
+        return self._put(start, stop, items, plain and self._tidy and self._seam is None, (start, start + len(items)))
 
     def swapped(self, changes: Sequence[tuple[int, Item]]) -> View:
         """Give the view in which single positions, in rising order, hold other items with the same tool-call ids."""
