@@ -34,12 +34,16 @@ CLEARED_TEXT = "[cleared]"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a provider would accept: the window in real tokens, and how many retries an overflow gets."""
+    """What a provider would accept: the window in real tokens, and how many retries an overflow gets.
+
+    ``scale`` is the base of the replay weighed under ``real``, where the caller has it already.
+    """
 
     window: int
     real: Meter
     reserve: int = 0
     overflow_retries: int = 0
+    scale: Scale | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +63,28 @@ class Plan:
 
 
 def base_of(
-    session: Session | Sequence[Message], meter: Meter, *, follow: bool = False, overhead: int = 0
+    session: Session | Sequence[Message],
+    meter: Meter,
+    *,
+    follow: bool = False,
+    overhead: int = 0,
+    altered: bool = False,
 ) -> tuple[Base, tuple[RecordedCompaction, ...]]:
     """Weigh a session's messages, and give the recorded compactions that the replay is to follow.
 
     Unless recorded compactions are followed, the summaries that the harness wrote are left out: the history is then
     what it would have been without them. A Session without a system message gets a stub of ``overhead`` tokens of
-    weight first (a bare list never does).
+    weight first (a bare list never does). ``altered`` says that some messages are not as they were recorded.
     """
     if not isinstance(session, Session):
-        return Base(session, meter), ()
+        return Base(session, meter, altered=altered), ()
     messages: Sequence[Message] = session.messages
     if not follow:
         messages = [m for m in messages if m.origin is not Origin.RECORDED_SUMMARY]
     stub = None
     if not messages or messages[0].role != SYSTEM:
         stub = overhead_weight(meter, overhead)
-    return Base(messages, meter, stub), session.compactions if follow else ()
+    return Base(messages, meter, stub, altered=altered), session.compactions if follow else ()
 
 
 def overhead_weight(meter: Meter, tokens: int) -> int:
@@ -127,7 +136,7 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
     """Drive a compactor over a session's turns; without ``plan.skip`` every span is one turn."""
     turns = len(base.calls)
     reality = _Reality(base, plan.compactions)
-    scale = Scale(base, plan.limits.real) if plan.limits else None
+    scale = (plan.limits.scale or Scale(base, plan.limits.real)) if plan.limits else None
     history = base.view(0)
     turn = 0
     while turn < turns:
@@ -174,7 +183,7 @@ def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -
     stamp = view.base.messages[view.base.calls[view.turn]].timestamp
     duration = plan.clock.now() - started if plan.clock and started is not None else None
     record = replace(step.record, history=str(plan.history), timestamp=stamp, duration=duration)
-    return replace(step, record=record)
+    return Step(step.view, record, step.write_back, step.quiet)
 
 
 def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> int:
@@ -236,7 +245,8 @@ class _Reality:
         replacement = [m for m in compaction.replacement or () if m.role != SYSTEM or not system]
         own = system + [view.made(m, Kind.REPLACED) for m in replacement]
         # What was recorded after the compaction goes on behind it.
-        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, True)
+        pristine = not self._base.altered
+        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, pristine)
 
 
 class _CallableModule(ModuleType):

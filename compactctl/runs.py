@@ -7,14 +7,17 @@ A ``Workbench`` makes a session ready once; ``run`` replays it under a ``Setup``
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
+from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Meter, MeterContext
-from compactctl.meters import best_meter
+from compactctl.context.view import Base, Meter
+from compactctl.findings import Finding, Situation, find
+from compactctl.measures import Measured, Prices, Trace, measure_all
+from compactctl.meters import best_meter, make_meter
 from compactctl.model import (
     CompactionRecord,
     OffloadEntry,
@@ -27,14 +30,13 @@ from compactctl.ports import (
     CompactorSpec,
     HistoryMode,
     MemoryExtractor,
-    MeterSpec,
     Offloader,
     Ports,
+    RankSource,
     Span,
     StepCompactor,
     Summarizer,
 )
-from compactctl.registry import plugin
 from compactctl.replay import Limits, Plan, base_of, overhead_weight, walk
 from compactctl.settings import canonical
 
@@ -92,47 +94,6 @@ def settings_hash(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(settings).encode()).hexdigest()[:12]
 
 
-class Workbench:
-    """A session made ready for any number of replays: each message is weighed once under each meter."""
-
-    def __init__(self, session: Session, window: Window, real: tuple[Meter, str] | None = None) -> None:
-        self.session = session
-        self.window = window
-        self._real = real
-        self.shared: dict[str, Any] = {}
-        self._bases: dict[tuple[str, bool, int], tuple[Base, tuple[RecordedCompaction, ...]]] = {}
-        self._meters: dict[str, Meter] = {}
-        self._scales: dict[int, Scale] = {}
-
-    @property
-    def real(self) -> tuple[Meter, str]:
-        """The meter of real tokens and the sentence that says what it rests on."""
-        if self._real is None:
-            self._real = best_meter(self.session)
-        return self._real
-
-    def meter(self, name: str) -> Meter:
-        """Give a meter by name, made once for this session; raises UnknownNameError."""
-        if name not in self._meters:
-            self._meters[name] = plugin("compactctl.meters", MeterSpec, name, "meter").make(self.session)
-        return self._meters[name]
-
-    def base(self, meter: str, follow: bool, overhead: int) -> tuple[Base, tuple[RecordedCompaction, ...]]:
-        """Give the session weighed under a meter, and the recorded compactions to follow."""
-        key = (meter, follow, overhead)
-        if key not in self._bases:
-            self._bases[key] = base_of(self.session, self.meter(meter), follow=follow, overhead=overhead)
-        return self._bases[key]
-
-    def scale(self, base: Base) -> Scale:
-        """Give the scale of real tokens for a base."""
-        if id(base) not in self._scales:
-            meter = self.real[0]
-            stub = overhead_weight(meter, self.session.overhead_tokens or 0)
-            self._scales[id(base)] = Scale(base, meter, stub)
-        return self._scales[id(base)]
-
-
 @dataclass(frozen=True, slots=True)
 class Peak:
     """The largest view of a replay in tokens, and its turn."""
@@ -163,8 +124,8 @@ class Tally:
     summary_output_tokens: int = 0
     offload_failures: int = 0
 
-    def add(self, span: Span, scale: Scale | None) -> None:
-        """Count a span."""
+    def add(self, span: Span, growth: Growth, scale: Scale) -> None:
+        """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
         self.turns += span.turns
         self.failed_turns += span.turns if span.failed else 0
         self.turns_by_tier[max(record.tier for record in span.records)] += span.turns
@@ -183,28 +144,93 @@ class Tally:
                 self.summarizer_failures += 1
             if "offload_failed" in record.notes:
                 self.offload_failures += 1
-        self._weigh(span, scale)
 
-    def _weigh(self, span: Span, scale: Scale | None) -> None:
-        view, base = span.view, span.view.base
-        meter, prefix, calls = base.meter, base.prefix, base.calls
-        fixed = view.weight - prefix[view.hi]
-        peak, best = self.peak.tokens, self.peak.turn
-        for turn in range(span.turn, span.until):
-            weight = fixed + (prefix[view.hi] if turn == span.turn else prefix[calls[turn]])
-            tokens = meter.tokens(weight, MeterContext(turn, view.pristine))
-            self.tokens_sent += tokens
-            if tokens > peak:
-                peak, best = tokens, turn
-        self.peak = Peak(peak, best)
-        if scale is None:
-            return
-        # A view that only grows is largest at its last turn where the real meter is steady.
-        candidates: Iterable[int] = (span.until - 1,) if scale.meter.steady else range(span.turn, span.until)
-        for turn in candidates:
-            real = scale.tokens(span.view_at(turn))
-            if real > self.real_peak.tokens:
-                self.real_peak = Peak(real, turn)
+        view = span.view
+        run = Run(view, view.weight, span.turn, span.until)
+        self.tokens_sent += growth.total(run)
+        peak = growth.peak(run, self.peak.tokens)
+        if peak is not None:
+            self.peak = Peak(*peak)
+        peak = scale.growth.peak(run._replace(weight=scale.weight(view)), self.real_peak.tokens)
+        if peak is not None:
+            self.real_peak = Peak(*peak)
+
+
+class Workbench:
+    """A session made ready for any number of replays: each message is weighed once under each meter."""
+
+    def __init__(
+        self,
+        session: Session,
+        window: Window,
+        *,
+        prices: Prices | None = None,
+        ranks: RankSource | None = None,
+        real: tuple[Meter, str] | None = None,
+    ) -> None:
+        self.session = session
+        self.window = window
+        self.prices = prices
+        self._ranks = ranks
+        self._real = real
+        self.shared: dict[str, Any] = {}
+        self._bases: dict[tuple[str, bool, int], tuple[Base, tuple[RecordedCompaction, ...]]] = {}
+        self._meters: dict[str, Meter] = {}
+        self._scales: dict[int, Scale] = {}
+        self._growths: dict[int, Growth] = {}
+        self._bounds: dict[int, Tally] = {}
+
+    @property
+    def real(self) -> tuple[Meter, str]:
+        """The meter of real tokens and the sentence that says what it rests on."""
+        if self._real is None:
+            self._real = best_meter(self.session)
+        return self._real
+
+    def meter(self, name: str) -> Meter:
+        """Give a meter by name, made once for this session; raises UnknownNameError."""
+        if name not in self._meters:
+            self._meters[name] = make_meter(name, self.session, self._ranks)
+        return self._meters[name]
+
+    def base(self, meter: str, follow: bool, overhead: int) -> tuple[Base, tuple[RecordedCompaction, ...]]:
+        """Give the session weighed under a meter, and the recorded compactions to follow."""
+        key = (meter, follow, overhead)
+        if key not in self._bases:
+            self._bases[key] = base_of(self.session, self.meter(meter), follow=follow, overhead=overhead)
+        return self._bases[key]
+
+    def scale(self, base: Base) -> Scale:
+        """Give the scale of real tokens for a base."""
+        if id(base) not in self._scales:
+            meter = self.real[0]
+            stub = overhead_weight(meter, self.session.overhead_tokens or 0)
+            self._scales[id(base)] = Scale(base, meter, stub)
+        return self._scales[id(base)]
+
+    def growth(self, base: Base) -> Growth:
+        """Give what counts the decision tokens of a base over runs of turns."""
+        if id(base) not in self._growths:
+            self._growths[id(base)] = Growth(base.calls, base.prefix, base.meter)
+        return self._growths[id(base)]
+
+    def bound(self, base: Base) -> Tally:
+        """Count a base without any compaction."""
+        if id(base) not in self._bounds:
+            tally = self._bounds[id(base)] = Tally()
+            if base.calls:
+                record = CompactionRecord(Tier.NONE, 0, 0, 0, 0)
+                span = Span(0, len(base.calls), (record,), base.view(0))
+                tally.add(span, self.growth(base), self.scale(base))
+        return self._bounds[id(base)]
+
+
+class Occupied(NamedTuple):
+    """The largest real tokens of some consecutive turns: what was simulated, and what a provider recorded."""
+
+    first: int
+    simulated: int
+    recorded: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +248,9 @@ class Outcome:
     tally: Tally
     bound: Tally
     spans: tuple[Span, ...] = ()
-    measures: Mapping[str, Any] = field(default_factory=dict)
-    findings: tuple[Any, ...] = ()
+    occupancy: tuple[Occupied, ...] = ()
+    measures: Mapping[str, Measured] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
     @property
     def reduction(self) -> float | None:
@@ -260,20 +287,14 @@ def spans(
 ) -> Iterator[Span]:
     """Replay a session under a setup, span by span."""
     base, compactions = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
-    limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries)
+    limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
     plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock)
     return walk(base, compactor, plan)
 
 
 def bound_of(bench: Workbench, setup: Setup) -> Tally:
-    """Count the same session without compaction."""
-    base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
-    tally = Tally()
-    if base.calls:
-        view = base.view(0)
-        record = CompactionRecord(Tier.NONE, 0, 0, 0, 0)
-        tally.add(Span(0, len(base.calls), (record,), view), bench.scale(base))
-    return tally
+    """Count the same session without compaction; once for all setups of one base."""
+    return bench.bound(bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)[0])
 
 
 def run(
@@ -296,13 +317,65 @@ def run(
         bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
     )
     base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
-    scale = bench.scale(base)
+    growth, scale = bench.growth(base), bench.scale(base)
     tally = Tally()
     kept: list[Span] = []
     for span in spans(bench, setup, compactor, skip=skip, clock=clock):
-        tally.add(span, scale)
+        tally.add(span, growth, scale)
         if watch is not None:
             watch(span)
         if measures:
             kept.append(span)
-    return Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup), tuple(kept))
+    outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup))
+    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures)) if measures else outcome
+
+
+def _judged(
+    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str]
+) -> dict[str, Any]:
+    """Compute the measures of a replay and what they mean."""
+    trace = Trace(
+        bench.session,
+        base,
+        kept,
+        bench.scale(base),
+        bench.window.tokens,
+        setup.reserve,
+        bench.prices,
+        setup.options,
+        setup.summary_tokens,
+        bench.shared,
+    )
+    measured = measure_all(trace, None if "all" in measures else measures)
+    situation = Situation(
+        setup.spec.name,
+        str(setup.mode),
+        setup.meter or setup.spec.meter,
+        bench.window.source,
+        setup.spec.needs_window,
+        bench.real[1],
+    )
+    return {
+        "spans": kept,
+        "occupancy": _occupancy(trace),
+        "measures": measured,
+        "findings": find(trace, measured, situation),
+    }
+
+
+def _occupancy(trace: Trace, most: int = 64) -> tuple[Occupied, ...]:
+    """Give real tokens over turns in at most so many points, beside the recorded prompts."""
+    base, scale = trace.base, trace.scale
+    width = max(1, -(-trace.turns // most))
+    points: list[Occupied] = []
+    for span in trace.spans:
+        for turn in range(span.turn, span.until):
+            usage = base.messages[base.calls[turn]].usage
+            here = Occupied(turn, scale.tokens(span.view_at(turn)), usage.prompt if usage else None)
+            if turn % width == 0:
+                points.append(here)
+                continue
+            last = points[-1]
+            recorded = max((value for value in (last.recorded, here.recorded) if value is not None), default=None)
+            points[-1] = Occupied(last.first, max(last.simulated, here.simulated), recorded)
+    return tuple(points)

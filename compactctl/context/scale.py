@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import accumulate
+from itertools import accumulate, islice
 
+from compactctl.context.growth import Growth
 from compactctl.context.prefix import shared_items
 from compactctl.context.view import Base, Item, Kind, Meter, MeterContext, View
 from compactctl.model import Message
@@ -22,14 +23,21 @@ class Scale:
         recorded = base.messages[base.offset :]
         start = [0] * base.offset
         first = stub_weight if base.offset else 0
-        self.prefix: list[int] = start + list(accumulate(map(meter.weigh, recorded), initial=first))
-        self._made: dict[int, tuple[Item, int]] = {}
+        # A meter that weighs as the base's own does shares its work: the weight of a view is then known already.
+        self._native = meter == base.meter and base.prefix[base.offset] == first
+        self.prefix: list[int] = (
+            base.prefix if self._native else start + list(accumulate(map(meter.weigh, recorded), initial=first))
+        )
+        self._weights = _Weights(self)
+        self.growth = Growth(base.calls, self.prefix, meter)
         self._own: list[Item] = []
         # Running totals over the own items of the view that was looked at last; the next one mostly begins like it.
         self._sums: list[int] = [0]
 
     def weight(self, view: View) -> int:
         """Give the weight of a view."""
+        if self._native:
+            return view.weight
         if not view.own_length:
             return self.prefix[view.hi] - self.prefix[view.lo]
         return self._own_sums(view)[view.own_length] + self.prefix[view.hi] - self.prefix[view.lo]
@@ -54,13 +62,7 @@ class Scale:
 
     def item_weight(self, item: Item) -> int:
         """Give the weight of one item."""
-        if item.kind is Kind.RECORDED and item.index >= 0:
-            return self.prefix[item.index + 1] - self.prefix[item.index]
-        known = self._made.get(id(item))
-        if known is None:
-            # The item is kept beside its weight, so that its id cannot be taken by another one.
-            known = self._made[id(item)] = (item, self.meter.weigh(item.message))
-        return known[1]
+        return item.weight if self._native else self._weights[item]
 
     def message_weight(self, message: Message) -> int:
         """Give the weight of a message that is in no view."""
@@ -73,8 +75,24 @@ class Scale:
             del sums[same + 1 :]
             self._own = own
         if len(sums) <= length:
-            total = sums[-1]
-            for item in own[len(sums) - 1 : length]:
-                total += self.item_weight(item)
-                sums.append(total)
+            weights = map(self._weights.__getitem__, own[len(sums) - 1 : length])
+            sums += islice(accumulate(weights, initial=sums[-1]), 1, None)
         return sums
+
+
+class _Weights(dict[Item, int]):
+    """The weights of items that all replays of a session share; what one replay made is weighed when it is met."""
+
+    def __init__(self, scale: Scale) -> None:
+        super().__init__()
+        self._scale = scale
+
+    def __missing__(self, item: Item) -> int:
+        index = item.index
+        if item.kind is Kind.RECORDED and index >= 0:
+            weight = self[item] = self._scale.prefix[index + 1] - self._scale.prefix[index]
+            return weight
+        weight = self._scale.message_weight(item.message)
+        if item.kind is Kind.OFFLOADED and index >= 0:
+            self[item] = weight
+        return weight

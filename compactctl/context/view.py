@@ -71,14 +71,18 @@ class Base:
 
     ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k,
     so the history before turn k is the first ``calls[k]`` messages. ``stub_weight`` is the weight of a system message
-    without text that stands first (DESIGN.md, Replay 4), None for no such stub.
+    without text that stands first (DESIGN.md, Replay 4), None for no such stub. ``altered`` says that the messages are
+    not those that were recorded (some were spilled), so that no recorded usage is theirs.
     """
 
-    def __init__(self, messages: Sequence[Message], meter: Meter, stub_weight: int | None = None) -> None:
+    def __init__(
+        self, messages: Sequence[Message], meter: Meter, stub_weight: int | None = None, *, altered: bool = False
+    ) -> None:
         recorded = tuple(messages)
         self.offset = 0 if stub_weight is None else 1
         self.messages: tuple[Message, ...] = recorded if stub_weight is None else (Message(SYSTEM, ""), *recorded)
         self.meter = meter
+        self.altered = altered
         weights: Iterable[int] = map(meter.weigh, recorded)
         start = [0] if stub_weight is None else [0, stub_weight]
         self.prefix: list[int] = start[:-1] + list(accumulate(weights, initial=start[-1]))
@@ -156,9 +160,9 @@ class Base:
 
     def view(self, turn: int | None = None) -> View:
         """Give the whole history before a turn; None for all messages (the turn after the last)."""
-        if turn is None or turn >= len(self.calls):
-            return View(self, [], 0, 0, 0, len(self.messages), len(self.calls) if turn is None else turn)
-        return View(self, [], 0, 0, 0, self.calls[turn], turn)
+        now = len(self.calls) if turn is None else turn
+        hi = self.calls[now] if now < len(self.calls) else len(self.messages)
+        return View(self, [], 0, 0, 0, hi, now, pristine=not self.altered)
 
 
 class View(Sequence[Message]):
@@ -319,10 +323,13 @@ class View(Sequence[Message]):
     def weight_between(self, start: int, stop: int) -> int:
         """Give the weight of a range of positions; O(1) within the recorded range."""
         split = self._own_length
+        if stop < split:
+            return sum([item.weight for item in self._own[start:stop]])
         own = 0
         if start < split:
-            own = sum(item.weight for item in self._own[start : min(stop, split)])
-        if stop <= split:
+            # Ranges mostly begin behind the system message: what is left out is less than what is in.
+            own = self._own_weight - sum([item.weight for item in self._own[:start]])
+        if stop == split:
             return own
         shift = self.lo - split
         prefix = self.base.prefix
@@ -371,9 +378,11 @@ class View(Sequence[Message]):
             return self
         first, last = changes[0][0], changes[-1][0]
         items = self.items(first, last + 1)
+        weight = self.weight_between(first, last + 1)
         for position, item in changes:
+            weight += item.weight - items[position - first].weight
             items[position - first] = item
-        return self._put(first, last + 1, items, self._tidy, self._seam)
+        return self._put(first, last + 1, items, self._tidy, self._seam, weight)
 
     def selected(self, positions: Iterable[int]) -> View:
         """Give the view that holds only these positions, in the order given."""
@@ -399,23 +408,32 @@ class View(Sequence[Message]):
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _put(self, start: int, stop: int, items: Sequence[Item], tidy: bool, seam: tuple[int, int] | None) -> View:
+    def _put(
+        self,
+        start: int,
+        stop: int,
+        items: Sequence[Item],
+        tidy: bool,
+        seam: tuple[int, int] | None,
+        weight: int | None = None,
+    ) -> View:
+        """Put ``items``, of the total ``weight`` where that is known, in place of a range."""
         split = self._own_length
         if stop < split:
             own = self._own[:start] + list(items) + self._own[stop:split]
             return self._derived(own, sum(item.weight for item in own), self.lo, tidy, seam)
         shift = self.lo - split
+        total = sum([item.weight for item in items]) if weight is None else weight
         if start >= split:
-            fresh = [*self.base.items[self.lo : start + shift], *items]
+            # A list that ends where this view's own items end may be grown in place: no other view sees what is behind.
             own = self._own if split == len(self._own) else self._own[:split]
-            weight = self._own_weight
+            own += self.base.items[self.lo : start + shift]
+            total += self._own_weight + self.base.prefix[start + shift] - self.base.prefix[self.lo]
         else:
-            fresh = list(items)
             own = self._own[:start]
-            weight = sum(item.weight for item in own)
-        # A list that ends where this view's own items end may be grown in place: no other view sees what is behind.
-        own.extend(fresh)
-        return self._derived(own, weight + sum(item.weight for item in fresh), stop + shift, tidy, seam)
+            total += sum([item.weight for item in own])
+        own += items
+        return self._derived(own, total, stop + shift, tidy, seam)
 
     def _only(self, own: list[Item]) -> View:
         return self._derived(own, sum(item.weight for item in own), self.hi, False, None)

@@ -21,8 +21,6 @@ SHORTEST_LINE = 20  # characters of an anchor line worth looking for
 MOST_SEARCHED = 16_000_000  # characters that the search for anchor lines reads in one replay
 _MARKS = string.punctuation.replace("_", "") + "，。、；：！？"
 _BETWEEN_WORDS = str.maketrans(dict.fromkeys(_MARKS, " "))
-    {mark: " " for mark in string.punctuation if mark != "_"} | dict.fromkeys("，。、；：！？", " ")
-)
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _SPOKEN_FOR = (Kind.SUMMARY, Kind.REPLACED)
 _NO_REPLY = ("summary_empty", "anchors_missing")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from compactctl.context.view import MeterContext
 from compactctl.model import Message, Session, byte_length
 from compactctl.ports import MeterSpec, RankSource
 
 
+@dataclass(frozen=True, slots=True)
 class Bytes4:
     """Counts UTF-8 bytes of content, call ids, names and arguments, and result ids; four make a token.
 
@@ -17,6 +19,7 @@ class Bytes4:
 
     name = "bytes4"
     steady = True
+    divisor = 4
 
     def weigh(self, message: Message) -> int:
         """Give the bytes of a message."""

@@ -65,7 +65,7 @@ def test_every_record_is_on_disk_and_every_file_it_names(command: Command, sampl
     assert len(named) == session["offloaded_files"] > 0
     assert {path: (state / path).stat().st_size for path in named} == named
     assert (state / ".gitignore").read_text() == "*\n"
-    assert os.stat(state).st_mode & 0o777 == 0o700
+    assert state.stat().st_mode & 0o777 == 0o700
     assert str(state) in ran.err
 
 

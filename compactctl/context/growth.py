@@ -1,0 +1,74 @@
+"""Totals and peaks over turns in which a view only grows, without looking at each of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from compactctl.context.view import Meter, MeterContext, View
+
+
+class Run(NamedTuple):
+    """A view that is sent at ``turn`` and, grown by what was recorded since, up to ``until`` - 1.
+
+    ``weight`` is that of the view at its first turn, under the meter that counts.
+    """
+
+    view: View
+    weight: int
+    turn: int
+    until: int
+
+
+class Growth:
+    """Counts runs of turns under one meter; ``prefix`` are the running weights of the recorded messages under it.
+
+    ``calls`` are the indices of the messages before which each turn stands. A meter that has a ``divisor`` (its tokens
+    are the weight divided by it, rounded down) makes totals O(1); others are asked turn by turn.
+    """
+
+    def __init__(self, calls: Sequence[int], prefix: Sequence[int], meter: Meter) -> None:
+        self._calls = calls
+        self._prefix = prefix
+        self._meter = meter
+        self._divisor: int | None = getattr(meter, "divisor", None)
+        self._sums: dict[int, list[int]] = {}
+
+    def total(self, run: Run) -> int:
+        """Give the tokens of all turns of a run together."""
+        view, weight, turn, until = run
+        first = self._meter.tokens(weight, MeterContext(turn, view.pristine))
+        if until == turn + 1:
+            return first
+        if self._divisor is None or self._calls[turn + 1] < view.lo:
+            return first + sum(self._tokens(run, at) for at in range(turn + 1, until))
+        # floor((q d + r + p) / d) = q + floor((r + p) / d): the second part is the same for all runs of one remainder.
+        whole, rest = divmod(weight - self._prefix[view.hi], self._divisor)
+        sums = self._sums_for(rest, self._divisor)
+        return first + whole * (until - turn - 1) + sums[until] - sums[turn + 1]
+
+    def peak(self, run: Run, above: int) -> tuple[int, int] | None:
+        """Give the most tokens of a run and the first turn that has them; None where they are not above a number."""
+        view, _, turn, until = run
+        if self._meter.steady:
+            most = self._tokens(run, until - 1)
+            if most <= above:
+                return None
+            return most, turn + bisect_left(range(turn, until), most, key=lambda at: self._tokens(run, at))
+        most, best = max((self._tokens(run, at), -at) for at in range(turn, until))
+        return (most, -best) if most > above else None
+
+    def _tokens(self, run: Run, at: int) -> int:
+        view, weight, turn, _ = run
+        if at > turn:
+            prefix = self._prefix
+            weight += prefix[max(self._calls[at], view.lo)] - prefix[view.hi]
+        return self._meter.tokens(weight, MeterContext(at, view.pristine))
+
+    def _sums_for(self, rest: int, divisor: int) -> list[int]:
+        if rest not in self._sums:
+            prefix = self._prefix
+            self._sums[rest] = list(accumulate(((rest + prefix[at]) // divisor for at in self._calls), initial=0))
+        return self._sums[rest]
