@@ -62,9 +62,7 @@ class Scale:
 
     def item_weight(self, item: Item) -> int:
         """Give the weight of one item."""
-        if item.kind is Kind.RECORDED and item.index >= 0:
-            return self.prefix[item.index + 1] - self.prefix[item.index]
-        return self.meter.weigh(item.message)
+        return item.weight if self._native else self._weights[item]
 
     def message_weight(self, message: Message) -> int:
         """Give the weight of a message that is in no view."""
@@ -90,7 +88,11 @@ class _Weights(dict[Item, int]):
         self._scale = scale
 
     def __missing__(self, item: Item) -> int:
-        weight = self._scale.item_weight(item)
-        if item.kind in (Kind.RECORDED, Kind.OFFLOADED) and item.index >= 0:
+        index = item.index
+        if item.kind is Kind.RECORDED and index >= 0:
+            weight = self[item] = self._scale.prefix[index + 1] - self._scale.prefix[index]
+            return weight
+        weight = self._scale.message_weight(item.message)
+        if item.kind is Kind.OFFLOADED and index >= 0:
             self[item] = weight
         return weight
