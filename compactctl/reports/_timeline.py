@@ -97,7 +97,7 @@ def _bucket(rows: Sequence[Mapping[str, Any]]) -> Point:
         min(tokens),
         _most([row.get("real") for row in rows]),
         _most([row.get("recorded") for row in rows]),
-        any(["failed" in row for row in rows]),
+        any("failed" in row for row in rows),
         rows[tokens.index(highest)].get("by") or {},
     )
 

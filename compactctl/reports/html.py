@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from compactctl.model import Tier
 from compactctl.reports._effects import Effects, effects
 from compactctl.reports._notices import Notice, notices
-from compactctl.reports._overview import coverage, finding_groups, header, tier_rows, worst_first
+from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._stored import StoredSession
@@ -52,6 +52,7 @@ class Compaction:
     id: str
     notice: Notice
     effects: Effects
+    bar: tuple[tuple[float, float, str], ...]
     anchors: tuple[tuple[str, str], ...]
     summary: str
     files: tuple[str, ...]
@@ -80,36 +81,42 @@ def render(document: Mapping[str, Any]) -> bytes:
     return page
 
 
-def _page(document: Mapping[str, Any], measure: Measure) -> bytes:
+def index(document: Mapping[str, Any], pages: Sequence[str]) -> bytes:
+    """Give a page over all sessions that draws none and links to a page of each; ``pages`` are their addresses."""
+    return _page(document, Measure(0, 0, 0, 0), pages)
+
+
+def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = ()) -> bytes:
     from jinja2 import Environment, StrictUndefined
 
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     details: Sequence[StoredSession] = document.get("details", ())
     order = worst_first(sessions)
-    drawn = order[: measure.drawn] if details else order[: measure.drawn]
+    drawn = order[: measure.drawn]
     share = max(40, min(400, measure.points // max(1, len(drawn))))
     sections = [
         _section(f"s{place}", sessions[place], details[place] if details else None, share, measure) for place in drawn
     ]
-    linked = {place: f"s{place}" for place in drawn}
+    linked = dict(enumerate(pages)) if pages else {place: f"#s{place}" for place in drawn}
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
     style, script = _asset("page.css"), _asset("page.js")
+    listed = order if pages else order[:MOST_ROWS]
     tiers = tier_rows(sessions)
     template = environment.from_string(_asset("page.html.j2"))
     return template.render(
         document=document,
         title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
         header=header(document),
-        rows=[_row(sessions[place], details[place] if details else None, linked.get(place)) for place in order[:MOST_ROWS]],
-        more_rows=max(0, len(order) - MOST_ROWS),
+        rows=[_row(sessions[i], details[i] if details else None, linked.get(i)) for i in listed],
+        more_rows=len(order) - len(listed),
         sections=sections,
-        undrawn=len(order) - len(drawn),
+        undrawn=0 if pages else len(order) - len(drawn),
         tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
         turns=sum(row.turns or 0 for row in tiers),
         findings=finding_groups(sessions),
         gaps=coverage(sessions),
-        summaries=summary_words(sessions),
+        summaries=f"{summary_words(sessions)}; {cost_words(sessions)}",
         omitted=any(session.get("text_omitted") for session in sessions),
         style=style,
         script=script,
@@ -131,15 +138,28 @@ def _section(
 
 def _compaction(ident: str, notice: Notice, measure: Measure) -> Compaction:
     last = notice.last
+    split = effects(last)
     files = tuple(dict.fromkeys(path for row in notice.rows for path in row["files"] or ()))
     return Compaction(
         ident,
         notice,
-        effects(last),
+        split,
+        _bar(split),
         tuple((anchor["type"].replace("_", " "), _cut(anchor["content"], measure)) for anchor in last["anchors"] or ()),
         _cut(last["summary_text"] or "", measure),
         files[:20],
     )
+
+
+def _bar(split: Effects) -> tuple[tuple[float, float, str], ...]:
+    """Give the parts of the tokens before, in thousandths: place, width and kind."""
+    before = sum(split[:4]) or 1
+    bar, place = [], 0.0
+    for kind, part in zip(("left", "offload", "summary", "truncation"), split, strict=False):
+        width = round(part / before * 1000, 1)
+        bar.append((round(place, 1), width, kind))
+        place += width
+    return tuple(bar)
 
 
 def _cut(text: str, measure: Measure) -> str:
