@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
@@ -175,7 +175,7 @@ def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -
         return step
     stamp = view.base.messages[view.base.calls[view.turn]].timestamp
     duration = plan.clock.now() - started if plan.clock and started is not None else None
-    record = replace(step.record, history=str(plan.history), timestamp=stamp, duration=duration)
+    record = step.record.stamped(plan.history.value, stamp, duration)
     return Step(step.view, record, step.write_back, step.quiet)
 
 
