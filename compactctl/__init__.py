@@ -7,7 +7,56 @@ costs next to nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compactctl.compactors._list_face import ListFace as ListFace
+    from compactctl.compactors.dsh import DshCompactor as DshCompactor
+    from compactctl.compactors.progressive import ProgressiveCompactor as ProgressiveCompactor
+    from compactctl.context.anchors import (
+        merge_anchors as merge_anchors,
+        parse_anchors_and_summary as parse_anchors_and_summary,
+    )
+    from compactctl.context.offload import MemoryOffloader as MemoryOffloader
+    from compactctl.context.pairing import repair_orphaned_tool_pairs as repair_orphaned_tool_pairs
+    from compactctl.context.prune import ToolResultPruner as ToolResultPruner
+    from compactctl.context.view import Base as Base, Kind as Kind, View as View
+    from compactctl.errors import CompactctlError as CompactctlError, SummarizerError as SummarizerError
+    from compactctl.meters.bytes4 import estimate_tokens as estimate_tokens
+    from compactctl.model import (
+        Anchor as Anchor,
+        AnchorType as AnchorType,
+        CompactionRecord as CompactionRecord,
+        Message as Message,
+        OffloadEntry as OffloadEntry,
+        Origin as Origin,
+        Parts as Parts,
+        RecordedCompaction as RecordedCompaction,
+        Session as Session,
+        Tier as Tier,
+        ToolCall as ToolCall,
+        Trigger as Trigger,
+        Usage as Usage,
+    )
+    from compactctl.ports import (
+        Compactor as Compactor,
+        CompactorSpec as CompactorSpec,
+        ForceCompactor as ForceCompactor,
+        HistoryMode as HistoryMode,
+        Meter as Meter,
+        Offloader as Offloader,
+        Option as Option,
+        Ports as Ports,
+        RecordedCompactor as RecordedCompactor,
+        RecordStore as RecordStore,
+        Step as Step,
+        Summarizer as Summarizer,
+        SummaryReply as SummaryReply,
+        SummaryRequest as SummaryRequest,
+        Turn as Turn,
+    )
+    from compactctl.replay import replay as replay
+    from compactctl.transcripts import load as load
 
 __version__ = "0.1.0"
 

@@ -6,9 +6,11 @@ compactor promised to do nothing cost nothing where nobody wants their records.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
@@ -61,23 +63,28 @@ class Plan:
 
 
 def base_of(
-    session: Session | Sequence[Message], meter: Meter, *, follow: bool = False, overhead: int = 0
+    session: Session | Sequence[Message],
+    meter: Meter,
+    *,
+    follow: bool = False,
+    overhead: int = 0,
+    altered: bool = False,
 ) -> tuple[Base, tuple[RecordedCompaction, ...]]:
     """Weigh a session's messages, and give the recorded compactions that the replay is to follow.
 
     Unless recorded compactions are followed, the summaries that the harness wrote are left out: the history is then
     what it would have been without them. A Session without a system message gets a stub of ``overhead`` tokens of
-    weight first (a bare list never does).
+    weight first (a bare list never does). ``altered`` says that some messages are not as they were recorded.
     """
     if not isinstance(session, Session):
-        return Base(session, meter), ()
+        return Base(session, meter, altered=altered), ()
     messages: Sequence[Message] = session.messages
     if not follow:
         messages = [m for m in messages if m.origin is not Origin.RECORDED_SUMMARY]
     stub = None
     if not messages or messages[0].role != SYSTEM:
         stub = overhead_weight(meter, overhead)
-    return Base(messages, meter, stub), session.compactions if follow else ()
+    return Base(messages, meter, stub, altered=altered), session.compactions if follow else ()
 
 
 def overhead_weight(meter: Meter, tokens: int) -> int:
@@ -238,4 +245,15 @@ class _Reality:
         replacement = [m for m in compaction.replacement or () if m.role != SYSTEM or not system]
         own = system + [view.made(m, Kind.REPLACED) for m in replacement]
         # What was recorded after the compaction goes on behind it.
-        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, True)
+        pristine = not self._base.altered
+        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, pristine)
+
+
+class _CallableModule(ModuleType):
+    """Python puts this module under the name of the function, ``compactctl.replay``, whenever it is imported."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Iterator[Turn]:
+        return replay(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

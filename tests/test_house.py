@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,9 +159,8 @@ def test_public_names_are_all_there() -> None:
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
     """``import compactctl`` is free: what is heavy comes with what needs it."""
-    import subprocess
-
-    code = "import sys, compactctl; print([m for m in ('pandas','matplotlib','tiktoken','typer','rich') if m in sys.modules])"
+    heavy = ("pandas", "matplotlib", "tiktoken", "typer", "rich")
+    code = f"import sys, compactctl; print([name for name in {heavy} if name in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert shown.strip() == "[]"
@@ -197,3 +197,15 @@ def test_two_plugins_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest
 
     with pytest.raises(CompactctlError, match="file and name must agree"):
         registry.plugins("doubles", CompactorSpec)
+
+
+def test_every_test_says_what_a_user_may_rely_on() -> None:
+    """Each test has a docstring whose first line is a sentence."""
+    bare = [
+        f"{path.name}: {node.name}"
+        for path in sorted(Path(__file__).parent.rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and not ast.get_docstring(node)
+    ]
+
+    assert bare == []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compactctl.compactors.progressive import COMPACTOR
 from compactctl.errors import SettingsError
@@ -68,7 +67,7 @@ def test_an_impossible_value_says_what_is_allowed(table: dict[str, object], word
 
 def test_not_toml_names_the_file() -> None:
     """A broken file is one line that says where."""
-    with pytest.raises(SettingsError, match="x.toml: not valid TOML"):
+    with pytest.raises(SettingsError, match=r"x\.toml: not valid TOML"):
         parse_file("= 5", "x.toml")
 
 

@@ -54,7 +54,10 @@ def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text
     """Render the document for each target and write it; raises StoreError where a file cannot be written."""
     bare = {**document, "sessions": [without_text(session) for session in document["sessions"]]}
     for target in wanted:
-        content = target.report.render(document if include_text or not target.report.shared else bare)
+        shown = document if include_text or not target.report.shared else bare
+        if not target.report.details:
+            shown = {key: value for key, value in shown.items() if key != "details"}
+        content = target.report.render(shown)
         if target.path is None:
             sys.stdout.flush()
             sys.stdout.buffer.write(content)

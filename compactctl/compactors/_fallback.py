@@ -39,7 +39,7 @@ class BudgetFallback:
     def force(self, view: View) -> View:
         """Keep the system message and the last one, or the task and the newest that fit."""
         if self.keeps_task:
-            return task_and_newest(view, self.max_tokens, keep_summaries=self.keeps_summaries)
+            return task_and_newest(view, self.max_tokens, keep_summaries=self.keeps_summaries, balanced=self.balanced)
         return last_message_only(view, keep_summaries=self.keeps_summaries)
 
 

@@ -194,8 +194,6 @@ class TieredCompactor(ListFace):
         text = compaction_text(merged, prose, self._references(act.offloaded), tasks)
         item = view.made(Message(USER, text), Kind.SUMMARY)
         after = act.smaller.replaced(1, 1 + span, [item]).repaired()
-        if after.weight >= view.weight:
-            act.note("not_smaller")
         if self.policy.refuse_poor_replies and (not answer.text.strip() or after.weight >= act.smaller.weight):
             act.error = f"summary refused in Tier{act.tier.label}: it is empty or makes nothing smaller"
             self._fall_back(act)
@@ -382,6 +380,8 @@ class _Act:
         before, after = self.before, self.after
         tokens_before = before.tokens
         tokens_after = tokens_before if after is before else after.tokens
+        if after is not before and after.weight >= before.weight:
+            self.note("not_smaller")
         gone = len(before) - len(after) - self.summarized + self.made
         return CompactionRecord(
             self.tier,

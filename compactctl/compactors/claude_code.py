@@ -167,8 +167,7 @@ class ClaudeCodeCompactor(ListFace):
         message = Message(USER, SUMMARY_HEADING + answer.text, origin=Origin.RECORDED_SUMMARY)
         items = [view.made(message, Kind.SUMMARY), *read_again(view, start, self.reread)]
         after = view.replaced(start, len(view), items)
-        notes = ("not_smaller",) if after.weight >= view.weight else ()
-        record = self._record(view, after, Tier.FULL, trigger, summarized=len(view) - start, answer=answer, notes=notes)
+        record = self._record(view, after, Tier.FULL, trigger, summarized=len(view) - start, answer=answer)
         return Step(after, record, True)
 
     def _failed(self, view: View, trigger: Trigger, cause: str) -> Step:

@@ -97,8 +97,6 @@ class CodexCompactor(ListFace):
         text = SUMMARY_HEADING + (answer.text if answer.text.strip() else NO_SUMMARY)
         summary = view.made(Message(USER, text, origin=Origin.RECORDED_SUMMARY), Kind.SUMMARY)
         after = view.replaced(start, len(view), [*users, summary])
-        if after.weight >= view.weight:
-            notes.append("not_smaller")
         return Step(after, self._record(view, after, trigger, Tier.FULL, len(users), notes, answer), True)
 
     def _start_over(self, view: View, trigger: Trigger) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactctl.context.cuts import balanced_cut
+from compactctl.context.cuts import balanced_cut, balanced_ranges
 from compactctl.context.view import Kind, MeterContext, View
 from compactctl.model import USER
 
@@ -53,28 +53,27 @@ def last_message_only(view: View, *, keep_summaries: bool = False) -> View:
     return view.replaced(1, last, kept).repaired()
 
 
-def task_and_newest(view: View, max_tokens: int, *, keep_summaries: bool = False) -> View:
+def task_and_newest(view: View, max_tokens: int, *, keep_summaries: bool = False, balanced: bool = False) -> View:
     """Keep the system message, the first task message, and as many of the newest as fit; skip what does not fit.
 
     harness9's Emergency since its issue 117 (harness9.md 1.7). ``keep_summaries`` keeps compaction messages too, which
-    are then not taken for a task.
+    are then not taken for a task. ``balanced`` takes or skips a call together with its results.
     """
     if not view.has_system or len(view) <= 2:
         return view
     summaries = _summaries(view) if keep_summaries else []
     first_task = next((i for i in range(1, len(view)) if i not in summaries and _is_task(view, i)), None)
     meter, context = view.base.meter, MeterContext(view.turn, False)
-    fixed = [0, *summaries] if first_task is None else [0, *summaries, first_task]
+    fixed = {0, *summaries} if first_task is None else {0, *summaries, first_task}
     weight = sum(view.item(i).weight for i in fixed)
     kept: list[int] = []
-    for position in range(len(view) - 1, 0, -1):
-        if position in fixed:
-            continue
-        heavier = weight + view.item(position).weight
+    for unit in reversed(balanced_ranges(view, 1) if balanced else [range(i, i + 1) for i in range(1, len(view))]):
+        wanted = [position for position in unit if position not in fixed]
+        heavier = weight + sum(view.item(position).weight for position in wanted)
         if meter.tokens(heavier, context) <= max_tokens:
-            kept.append(position)
+            kept += wanted
             weight = heavier
-    return view.selected(sorted(fixed + kept)).repaired()
+    return view.selected(sorted([*fixed, *kept])).repaired()
 
 
 def _is_task(view: View, position: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from compactctl.context.view import View
 from compactctl.model import ASSISTANT, TOOL, Message
@@ -65,3 +65,10 @@ def balanced_cut_after(view: View, cut: int) -> int | None:
         return next((at for at in range(cut, stop) if view.message(at).role != TOOL), None)
     crossed = crossings(view.messages())
     return next((at for at in range(cut, stop) if not crossed[at]), None)
+
+
+def balanced_ranges(view: View, start: int) -> list[range]:
+    """Give the shortest ranges from ``start`` to the end that no tool call leaves: a call and its results are one."""
+    crossed = crossings(view.messages())
+    edges = [start, *(at for at in range(start + 1, len(view)) if not crossed[at]), len(view)]
+    return [range(lower, upper) for lower, upper in pairwise(edges) if lower < upper]

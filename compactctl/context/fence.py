@@ -38,7 +38,7 @@ _TITLE = "|".join(re.escape(title).replace(r"\ ", r"\s+") for title in sorted(_T
 # A heading of ours at any level, also quoted, listed or in bold, or any heading of the level that opens a section.
 _HEADING = re.compile(rf"[>*_+\-\s\d.]*#{{1,6}}[\s*_]*(?:{_TITLE})\b|[>*_+\-\s]*###(?:\s|$)", re.IGNORECASE)
 _LABEL = re.compile(
-    r"[>*_\s]*\[\s*(?:system|user|assistant|tool|tool_result\b[^\]]*|tool_call\b[^\]]*)\]\s*:", re.IGNORECASE
+    r"[>*_\s]*\[\s*(?:system|user|assistant|tool|tool_result\b[^\]]*|tool_call\b[^\]]*)\s*\]\s*:", re.IGNORECASE
 )
 _MARKERS = re.compile(
     r"[\[<](?=(?:\[\s*)?(?:"

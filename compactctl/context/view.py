@@ -76,14 +76,18 @@ class Base:
 
     ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k,
     so the history before turn k is the first ``calls[k]`` messages. ``stub_weight`` is the weight of a system message
-    without text that stands first (DESIGN.md, Replay 4), None for no such stub.
+    without text that stands first (DESIGN.md, Replay 4), None for no such stub. ``altered`` says that the messages are
+    not those that were recorded (some were spilled), so that no recorded usage is theirs.
     """
 
-    def __init__(self, messages: Sequence[Message], meter: Meter, stub_weight: int | None = None) -> None:
+    def __init__(
+        self, messages: Sequence[Message], meter: Meter, stub_weight: int | None = None, *, altered: bool = False
+    ) -> None:
         recorded = tuple(messages)
         self.offset = 0 if stub_weight is None else 1
         self.messages: tuple[Message, ...] = recorded if stub_weight is None else (Message(SYSTEM, ""), *recorded)
         self.meter = meter
+        self.altered = altered
         weights: Iterable[int] = map(meter.weigh, recorded)
         start = [0] if stub_weight is None else [0, stub_weight]
         self.prefix: list[int] = start[:-1] + list(accumulate(weights, initial=start[-1]))
@@ -167,9 +171,9 @@ class Base:
 
     def view(self, turn: int | None = None) -> View:
         """Give the whole history before a turn; None for all messages (the turn after the last)."""
-        if turn is None or turn >= len(self.calls):
-            return View(self, [], 0, 0, 0, len(self.messages), len(self.calls) if turn is None else turn)
-        return View(self, [], 0, 0, 0, self.calls[turn], turn)
+        now = len(self.calls) if turn is None else turn
+        hi = self.calls[now] if now < len(self.calls) else len(self.messages)
+        return View(self, [], 0, 0, 0, hi, now, pristine=not self.altered)
 
 
 class View(Sequence[Message]):

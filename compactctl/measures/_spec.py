@@ -50,14 +50,25 @@ class Prices:
     source: str = ""
     date: str = ""
 
+    @property
+    def write(self) -> float:
+        """What a token costs that is not in the cache: the price of a cache write, else that of plain input."""
+        return self.input if self.cache_write is None else self.cache_write
+
+    @property
+    def cached(self) -> float:
+        """What a token costs that is in the cache; the price of plain input where the model has no cache."""
+        return self.input if self.cache_read is None else self.cache_read
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     """One replay as the measures see it.
 
-    ``spans`` cover every turn in order. ``scale`` counts real tokens; ``window`` is in real tokens, 0 for unknown.
-    ``shared`` belongs to the session and is the same for all its replays: what needs the text is found once and kept
-    there under the measure's own key.
+    ``spans`` cover every turn in order. ``scale`` counts real tokens; ``window`` is in tokens, 0 for unknown.
+    ``options`` are the compactor's, by name. ``summary_tokens`` is the cap of a summary. ``shared`` belongs to the
+    session and is the same for all its replays: what needs the text is found once and kept there under the measure's
+    own key. ``cache`` belongs to this replay: what several measures need is worked out once and kept there.
     """
 
     session: Session
@@ -67,8 +78,15 @@ class Trace:
     window: int
     reserve: int = 0
     prices: Prices | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    summary_tokens: int = 2000
     shared: dict[str, Any] = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def turns(self) -> int:
+        """How many model calls the replay made."""
+        return self.spans[-1].until if self.spans else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +97,12 @@ class MeasureSpec:
     title: str
     keys: tuple[Key, ...]
     compute: Callable[[Trace], Mapping[str, Measured]]
+
+
+def share(part: float, whole: float, reason: str = "nothing to divide by") -> Measured:
+    """Give a part of a whole, None with the reason where the whole is nothing.
+
+    >>> share(1, 4).value, share(0, 0, "no turns")
+    (0.25, Measured(value=None, reason='no turns'))
+    """
+    return Measured(part / whole) if whole else Measured(None, reason)

@@ -15,6 +15,8 @@ from compactctl.model import CompactionRecord, Tier
 from compactctl.runs import Outcome, Tally, settings_hash
 
 SCHEMA_VERSION = 1
+# What a summary writes under an anchor's heading where it has nothing to say.
+NOTHING_FOUND = "N/A"
 
 
 def root_document(
@@ -55,6 +57,11 @@ def session_document(outcome: Outcome, head: Mapping[str, Any]) -> dict[str, Any
         "summarizer_failures": tally.summarizer_failures,
         "summary_input_tokens": tally.summary_input_tokens,
         "summary_output_tokens": tally.summary_output_tokens,
+        "occupancy": {
+            "first_turn": [point.first for point in outcome.occupancy],
+            "simulated_real_tokens": [point.simulated for point in outcome.occupancy],
+            "recorded_prompt_tokens": [point.recorded for point in outcome.occupancy],
+        },
         "without_compaction": _figures(outcome.bound, window.tokens),
         "measures": {
             key: {"value": measured.value, **({"reason": measured.reason} if measured.value is None else {})}
@@ -96,6 +103,8 @@ def compaction_document(record: CompactionRecord) -> dict[str, Any]:
         "dropped": record.dropped,
         "error": record.error,
         "notes": list(record.notes),
+        "tokens_after_offload": record.tokens_after_offload,
+        "anchors_found": sum(anchor.content != NOTHING_FOUND for anchor in record.anchors),
         "summary_text": record.summary_text,
         "anchors": [{"type": str(a.type), "content": a.content, "origin": a.origin} for a in record.anchors],
         "files": [entry.file_path for entry in record.offloaded],
@@ -107,7 +116,8 @@ def compaction_document(record: CompactionRecord) -> dict[str, Any]:
 def without_text(session: Mapping[str, Any]) -> dict[str, Any]:
     """Give a session's object without transcript text and without the path of a home directory."""
     out = dict(session)
-    out["path"] = short_path(str(session.get("path", "")))
+    if session.get("path") is not None:
+        out["path"] = short_path(str(session["path"]))
     out["text_omitted"] = True
     if "compactions" in session:
         out["compactions"] = [
@@ -140,8 +150,13 @@ def _figures(tally: Tally, window: int) -> dict[str, Any]:
 
 def by_tier(records: Iterable[CompactionRecord]) -> dict[str, int]:
     """Count records by tier, every tier but None named."""
+    return by_tier_names(record.tier_name for record in records)
+
+
+def by_tier_names(names: Iterable[str]) -> dict[str, int]:
+    """Count names of tiers, every tier but None named."""
     counts = {tier.name.lower(): 0 for tier in Tier if tier is not Tier.NONE}
-    for record in records:
-        if record.tier is not Tier.NONE:
-            counts[record.tier.name.lower()] += 1
+    for name in names:
+        if name.lower() in counts:
+            counts[name.lower()] += 1
     return counts

@@ -9,10 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ReportSpec:
-    """An output format. ``suffixes`` are the file names that choose it; ``shared`` files hold no transcript text."""
+    """An output format. ``suffixes`` are the file names that choose it; ``shared`` files hold no transcript text.
+
+    ``details`` says that it also draws what the document does not hold: turns and offloaded files, under ``details``
+    (a ``StoredSession`` for each session), where the command has them.
+    """
 
     name: str
     help: str
     render: Callable[[Mapping[str, Any]], bytes]
     suffixes: tuple[str, ...] = ()
     shared: bool = True
+    details: bool = False

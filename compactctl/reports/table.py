@@ -3,71 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactctl.reports._facts import facts
+from compactctl.reports._measures import NOTE, measure_lines
+from compactctl.reports._notices import notices
+from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
-from compactctl.reports._words import percent, size, tiers, tokens
+from compactctl.reports._terminal import in_depth, overview
+from compactctl.reports._words import blocks, percent, size, tiers, tokens
 
 _STYLES = {"warn": "yellow", "soft": "cyan", "full": "blue", "emergency": "bold red"}
 _SEVERITIES = {"error": "bold red", "warn": "yellow", "info": "dim"}
-
-
-def notices(compactions: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> Iterator[tuple[str, str, str]]:
-    """Give the seed's two lines for each compaction (section 5.4): tier, first line, second line.
-
-    Consecutive turns of one tier are folded into one notice with their count unless ``verbose``.
-    """
-    if verbose:
-        for row in compactions:
-            yield _notice([row])
-        return
-    for _, pairs in groupby(_numbered(compactions), key=lambda pair: pair[0]):
-        yield _notice([row for _, row in pairs])
-
-
-def _numbered(compactions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[int, str, int], Mapping[str, Any]]]:
-    """Give each compaction with a key that consecutive turns of one tier share."""
-    start = 0
-    last: Mapping[str, Any] | None = None
-    for row in compactions:
-        alike = last is not None and row["tier"] == last["tier"] and row["trigger"] == last["trigger"]
-        if last is None or not alike or row["turn"] > last["turn"] + 1:
-            start = row["turn"]
-        last = row
-        yield (row["tier"], row["trigger"], start), row
-
-
-def _notice(rows: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:
-    first, last = rows[0], rows[-1]
-    where = f"turn {first['turn']}" if len(rows) == 1 else f"turns {first['turn']}-{last['turn']} (x{len(rows)})"
-    manual = "" if first["trigger"] == "pressure" else f" {first['trigger']}"
-    head = (
-        f"{where}: [{first['tier_name']}]{manual} {tokens(first['tokens_before'])} -> {tokens(first['tokens_after'])}"
-    )
-    line = f"{head} tokens ({percent(first['reduction'])} reduction)"
-    if len(rows) > 1:
-        line += f", last {tokens(last['tokens_before'])} -> {tokens(last['tokens_after'])}"
-    return first["tier_name"].lower(), line, _details(rows)
-
-
-def _details(rows: Sequence[Mapping[str, Any]]) -> str:
-    last = rows[-1]
-    most = max(rows, key=lambda row: row["offloaded_bytes"])
-    parts = []
-    found = [a for a in last["anchors"] or () if a["content"] != "N/A"]
-    if last["summarized"]:
-        parts.append(f"{len(found)} of 5 anchors")
-    parts.append(f"{most['offloaded']} offload({size(most['offloaded_bytes'])})")
-    parts.append(f"{last['summarized']} summarized" if last["summarized"] else "no summary")
-    if last["dropped"]:
-        parts.append(f"{last['dropped']} dropped")
-    parts.append(f"tail: {last['preserved_tail']} preserved")
-    problems = sorted({row["error"] for row in rows if row["error"]} | {n for row in rows for n in row["notes"]})
-    return " | ".join(parts) + (f" | {', '.join(map(safe, problems))}" if problems else "")
+_ANSI = {"bold": "1", "dim": "2", "bold red": "1;31", "yellow": "33", "blue": "34", "cyan": "36"}
+# Notices of one session beyond these are counted, not shown; --verbose shows every compaction.
+_FIRST_NOTICES, _LAST_NOTICES = 16, 4
 
 
 class Screen:
@@ -98,9 +50,10 @@ class Screen:
 
     def line(self, words: str = "", style: str = "") -> None:
         """Write one line of text that is already safe."""
-        from rich.text import Text
-
-        self._console.print(Text(words, style=style), soft_wrap=True)
+        # There can be thousands of them, and a console's own machinery costs more than the replay that they tell of.
+        if self._console.color_system and style:
+            words = f"\x1b[{_ANSI[style]}m{words}\x1b[0m"
+        self._out.write(words + "\n")
 
     def session(self, session: Mapping[str, Any], *, verbose: bool = False) -> None:
         """Write the head of a session and a notice for each compaction."""
@@ -110,12 +63,40 @@ class Screen:
             f"window {session['window']:,} ({safe(session['window_source'])})",
             "bold",
         )
-        for tier, first, second in notices(session["compactions"], verbose=verbose):
-            self.line(f"  {first}", _STYLES.get(tier, ""))
-            self.line(f"      {second}")
+        shown = list(notices(session["compactions"], verbose=verbose))
+        hidden = 0 if verbose else len(shown) - _FIRST_NOTICES - _LAST_NOTICES
+        for number, notice in enumerate(shown):
+            if hidden > 0 and _FIRST_NOTICES <= number < _FIRST_NOTICES + hidden:
+                if number == _FIRST_NOTICES:
+                    self.line(f"  ... {hidden} more notices (--verbose shows every compaction)", "dim")
+                continue
+            self.line(f"  {notice.head}", _STYLES.get(notice.tier, ""))
+            self.line(f"      {notice.details}")
         if not session["compactions"]:
             self.line("  no compaction")
+        self.occupancy(session)
+        self.measures(session)
         self.line()
+
+    def occupancy(self, session: Mapping[str, Any]) -> None:
+        """Write real tokens over turns, recorded above simulated on one scale; only where usage was recorded."""
+        recorded = session["occupancy"]["recorded_prompt_tokens"]
+        simulated = session["occupancy"]["simulated_real_tokens"]
+        known = [value for value in recorded if value is not None]
+        if not known:
+            return
+        top = max(*known, *simulated)
+        for name, values, most in (("recorded", recorded, max(known)), ("simulated", simulated, max(simulated))):
+            share = percent(most / session["window"] if session["window"] else None)
+            self.line(f"  {name:<10}{blocks(values, top)}  at most {tokens(most)} ({share}) real tokens")
+
+    def measures(self, session: Mapping[str, Any]) -> None:
+        """Write what the measures say of a session, a line for each of M1 to M8."""
+        lines = list(measure_lines(session["measures"]))
+        for title, figures in lines:
+            self.line(f"  {title:<22}{safe(figures)}")
+        if any(title.startswith("M6") for title, _ in lines):
+            self.line(f"  {NOTE}", "dim")
 
     def sessions(self, sessions: Sequence[Mapping[str, Any]]) -> None:
         """Write the whole report of a replay."""
@@ -266,9 +247,13 @@ def render(document: Mapping[str, Any]) -> bytes:
     """Give the whole report as plain text; of ``inspect`` the facts of each session."""
     if document["command"] == "inspect":
         return facts(document).encode("utf-8", "backslashreplace")
+    if document["command"] == "report":
+        paper = Paper()
+        (in_depth if len(document["sessions"]) == 1 else overview)(document, paper)
+        return paper.text().encode("utf-8", "backslashreplace")
     screen = Screen()
     screen.sessions(document["sessions"])
     return screen.taken().encode("utf-8", "backslashreplace")
 
 
-REPORT = ReportSpec("table", "tables for people", render, (".txt",), shared=False)
+REPORT = ReportSpec("table", "tables for people", render, (".txt",), shared=False, details=True)

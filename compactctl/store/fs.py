@@ -153,6 +153,7 @@ class Dir:
                     return None
                 _make_with_parents(fs, path)
                 fd = fs.open(text, _DIR)
+                _despite_umask(fs, fd, DIR_MODE)
         except OSError as exc:
             raise store_error(text, exc) from exc
         return cls._checked(fs, fd, text)
@@ -203,7 +204,7 @@ class Dir:
             self.fs.mkdir(name, self.fd)
         self.fs.sync(self.fd)
         fd = self.fs.open(name, _DIR, self.fd)
-        self._despite_umask(fd, self.fs.fstat(fd), DIR_MODE)
+        _despite_umask(self.fs, fd, DIR_MODE)
         return fd
 
     def names(self) -> list[str]:
@@ -245,7 +246,7 @@ class Dir:
                     f"{self.label(name)!r} has a second name somewhere: copy it and remove the other"
                 )
             if flags & os.O_CREAT:
-                self._despite_umask(fd, found, FILE_MODE)
+                _despite_umask(self.fs, fd, FILE_MODE)
         except OSError as exc:
             self.fs.close(fd)
             raise store_error(self.label(name), exc) from exc
@@ -253,11 +254,6 @@ class Dir:
             self.fs.close(fd)
             raise
         return fd
-
-    def _despite_umask(self, fd: int, found: os.stat_result, mode: int) -> None:
-        # A umask only takes bits away; those that the owner needs are given back on the open handle.
-        if found.st_mode & mode != mode:
-            self.fs.chmod(fd, mode)
 
     def read(self, name: str, limit: int | None = None) -> bytes | None:
         """Give the whole of a file (at most ``limit`` bytes); None where there is none."""
@@ -283,7 +279,7 @@ class Dir:
             fd = self.fs.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, self.fd)
             try:
                 try:
-                    self._despite_umask(fd, self.fs.fstat(fd), FILE_MODE)
+                    _despite_umask(self.fs, fd, FILE_MODE)
                     for piece in pieces:
                         self.fs.write_all(fd, piece)
                     self.fs.sync(fd)
@@ -379,6 +375,12 @@ def store_error(path: str, exc: OSError) -> StoreError:
     if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreError(f"{path!r} could not be written: {exc.strerror}; free some space or use another --state-dir")
     return StoreError(f"{path!r} could not be used: {exc.strerror}; check it or use another --state-dir")
+
+
+def _despite_umask(fs: Fs, fd: int, mode: int) -> None:
+    # A umask only takes bits away; those that the owner needs are given back on the open handle.
+    if fs.fstat(fd).st_mode & mode != mode:
+        fs.chmod(fd, mode)
 
 
 def _make_with_parents(fs: Fs, path: Path) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -45,11 +45,9 @@ def seal(row: Mapping[str, Any]) -> bytes:
 
 def unseal(line: bytes) -> dict[str, Any]:
     """Read a line without its newline, whether compactctl or harness9 wrote it; raises BadLineError."""
-    sealed = line[-_TAIL : -_TAIL + len(_SEAL)] == _SEAL
-    if sealed:
-        digest = line[-66:-2]
-        if line[-2:] != b'"}' or hashlib.sha256(line[:-_TAIL]).hexdigest().encode() != digest:
-            raise BadLineError("wrong hash")
+    sealed = line.startswith(_SEAL, -_TAIL)
+    if sealed and line[-66:] != b'%b"}' % hashlib.sha256(line[:-_TAIL]).hexdigest().encode():
+        raise BadLineError("wrong hash")
     row = _parse(line)
     if not sealed and ("run" in row or "sha" in row or "event" in row):
         raise BadLineError("no hash")
@@ -70,8 +68,7 @@ def _parse(line: bytes) -> dict[str, Any]:
     return row
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line as it lies in the file: its number from 1, its byte offset, its bytes without the newline.
 
     ``text`` is None for a line that is too long to load. ``ended`` is False for a torn last line.
@@ -109,9 +106,13 @@ def raw_lines(fs: Fs, fd: int, size: int) -> Iterator[Line]:
     for data in chunks(fs, fd, size):
         at = 0
         while (end := data.find(b"\n", at)) >= 0:
-            yield Line(number, start, None if too_long else bytes(held) + data[at:end])
-            number, start, at, too_long = number + 1, base + end + 1, end + 1, False
-            held.clear()
+            text: bytes | None = data[at:end]
+            if held or too_long:
+                text = None if too_long else bytes(held) + data[at:end]
+                held.clear()
+                too_long = False
+            yield Line(number, start, text)
+            number, start, at = number + 1, base + end + 1, end + 1
         if not too_long:
             held += data[at:]
         if len(held) > LONGEST:

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import Self
 
-from compactctl.errors import LockedError, StoreError
+from compactctl.errors import LockedError
 from compactctl.store.fs import Dir, store_error
 
 _POLL_SECONDS = 0.05

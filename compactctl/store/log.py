@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Self
 
-from compactctl.errors import LockedError, StoreError
+from compactctl.errors import LockedError
 from compactctl.store.fs import Dir, store_error
 from compactctl.store.lines import LogCounts, read_rows
 

@@ -86,6 +86,7 @@ def verify(store: Store, sessions: Iterable[str] | None = None, wait: float | No
             found.busy.append(name)
         except StoreError as exc:
             found.say(Level.ERROR, name, str(exc))
+    found.problems.sort(key=lambda problem: list(Level).index(problem.level), reverse=True)
     return found
 
 
@@ -181,13 +182,14 @@ def _check_results(store: Store, seen: SeenSession, found: Verified) -> None:
         home = results.child(seen.name) if results is not None else None
         if home is None:
             for reference in seen.references:
-                _say_of(reference, store, seen, found, f"names {reference.file_path!r}, which is not there")
+                _check_reference(reference, {}, store, seen, found)
             return
         with home:
             _check_mode(home, found)
             names = home.names()
-            facts = {name: _facts(home, name, found) for name in names if name.endswith(SUFFIX)}
-            named = {file for ref in seen.references if (file := _check_reference(ref, facts, store, seen, found))}
+            ours = [name for name in names if name.endswith(SUFFIX) and not name.startswith(TMP)]
+            facts = {name: _facts(home, name, found) for name in ours}
+            named = {_check_reference(reference, facts, store, seen, found) for reference in seen.references}
             for name in names:
                 if name in named:
                     _check_links(home, name, found)

@@ -133,7 +133,7 @@ class Caller:
                     self._sleep(wait)
                     continue
             tries = f" after {number} tries" if number > 1 else ""
-            raise failure(error.reason, f"{self._redact.shown(error.text)}{tries}")
+            raise failure(error.reason, f"{error.text}{tries}")
         raise failure(Failure.TIMEOUT, "no try was allowed")
 
     def _wait(self, number: int, error: CallError) -> float:
@@ -141,6 +141,10 @@ class Caller:
             return min(max(error.wait, 0.0), self.limits.retry_after)
         # Full jitter between half and the whole, so that several runs do not come back together.
         return self.limits.backoff * 2.0 ** (number - 1) * (0.5 + self._jitter() / 2)
+
+    def _clean(self, error: CallError) -> CallError:
+        """Copy an error without the key in its text and without its traceback, whose frames hold the client."""
+        return CallError(error.reason, self._redact.shown(error.text), retry=error.retry, wait=error.wait)
 
     def _try(self, work: Callable[[Attempt], T], deadline: float) -> _Outcome[T]:
         attempt = Attempt(self.limits, deadline, self._clock)
@@ -153,11 +157,11 @@ class Caller:
             try:
                 outcome.value = work(attempt)
             except CallError as error:
-                outcome.error = _plain(error)
+                outcome.error = self._clean(error)
             except SummarizerError as error:
-                outcome.error = CallError(Failure(error.reason), str(error))
+                outcome.error = self._clean(CallError(Failure(error.reason), str(error)))
             except BaseException as error:  # a client library may raise anything; nothing of it may escape the thread
-                outcome.error = CallError(Failure.MALFORMED, f"{type(error).__name__}: {error}")
+                outcome.error = self._clean(CallError(Failure.MALFORMED, f"{type(error).__name__}: {error}"))
             finally:
                 outcome.done.set()
 
@@ -172,11 +176,6 @@ class Caller:
             # Also on Ctrl-C, which rises out of the wait.
             attempt.end()
         return outcome
-
-
-def _plain(error: CallError) -> CallError:
-    """Copy an error without its traceback, whose frames hold the client and with it the key."""
-    return CallError(error.reason, error.text, retry=error.retry, wait=error.wait)
 
 
 def _shut(connection: socket.socket) -> None:

@@ -17,6 +17,7 @@ import orjson
 from compactctl.summarizers._calls import Attempt, CallError
 from compactctl.summarizers._endpoint import forbidden
 from compactctl.summarizers._failure import Failure
+from compactctl.summarizers._secret import Redactor
 
 _ERROR_BYTES = 4096  # of an error's body; more is not read
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
@@ -40,8 +41,9 @@ class Response(Protocol):
 class Guard:
     """The hooks of one try, and what they found; make the client with ``hooks()``, then read with ``body()``."""
 
-    def __init__(self, attempt: Attempt, now: Callable[[], float]) -> None:
+    def __init__(self, attempt: Attempt, redact: Redactor, now: Callable[[], float]) -> None:
         self._attempt = attempt
+        self._redact = redact
         self._now = now
         self._failed: CallError | None = None
 
@@ -141,8 +143,10 @@ class Guard:
             return None
 
     def _fail(self, error: CallError) -> None:
-        self._failed = error
-        raise error
+        # Clients log what a hook raises, so the server's words must be clean before they leave this file.
+        clean = CallError(error.reason, self._redact.shown(error.text), retry=error.retry, wait=error.wait)
+        self._failed = clean
+        raise clean
 
 
 def sse_events(body: bytes) -> Iterator[dict[str, Any]]:

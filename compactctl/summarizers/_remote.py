@@ -7,6 +7,7 @@ import random
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -48,6 +49,7 @@ class RemoteChat:
         self._secret: Secret | None = None
         self._caller: Caller | None = None
         self._stopped = False
+        self.library: Any = None
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -93,10 +95,11 @@ class RemoteChat:
 
     def guard(self, attempt: Attempt) -> Guard:
         """Give the guards of one try."""
-        return Guard(attempt, self._now)
+        return Guard(attempt, Redactor([self._secret]), self._now)
 
-    def http_client(self, library: Any, guard: Guard, attempt: Attempt) -> Any:
+    def http_client(self, guard: Guard, attempt: Attempt) -> Any:
         """Give the HTTP client of one try, in whichever HTTP library the official client uses."""
+        library = self.library
         limits = attempt.limits
         left = attempt.remaining()
         idle = min(limits.idle, left)
@@ -106,6 +109,8 @@ class RemoteChat:
             event_hooks=guard.hooks(),
             # A proxy from the environment would see an unencrypted transcript; through https it sees nothing.
             trust_env=self.endpoint.encrypted,
+            # Without https there is nothing to verify, and no reason to load all certificates for each try.
+            verify=self.endpoint.encrypted,
         )
 
     def _ready(self) -> Caller:
@@ -120,5 +125,7 @@ class RemoteChat:
             self._secret = read_secret(self._environ, settings.key_env, settings.key_file)
             if self._secret is None and not self.endpoint.loopback:
                 raise SettingsError(f"no key for {self.host}: set {settings.key_env} or name a file with --key-file")
+            # The import may take seconds, which are not the endpoint's.
+            self.library = import_module(self.extra)
             self._caller = Caller(settings.limits, Redactor([self._secret]), **self._times)
         return self._caller

@@ -34,8 +34,6 @@ class AnthropicChat(RemoteChat):
 
     def ask(self, attempt: Attempt, prompt: Prompt) -> Completion:
         """Send one request with the official client and read its answer."""
-        import anthropic
-
         guard = self.guard(attempt)
         settings = self.settings
         arguments: dict[str, Any] = {
@@ -50,8 +48,8 @@ class AnthropicChat(RemoteChat):
             arguments["stream"] = True
         try:
             with (
-                self.http_client(anthropic, guard, attempt) as http,
-                anthropic.Anthropic(
+                self.http_client(guard, attempt) as http,
+                self.library.Anthropic(
                     api_key=self.key(), base_url=self.endpoint.url, http_client=http, max_retries=0
                 ) as client,
                 client.messages.with_streaming_response.create(**arguments) as response,

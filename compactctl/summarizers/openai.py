@@ -28,8 +28,6 @@ class OpenAIChat(RemoteChat):
 
     def ask(self, attempt: Attempt, prompt: Prompt) -> Completion:
         """Send one request with the official client and read its answer."""
-        import openai
-
         guard = self.guard(attempt)
         settings = self.settings
         arguments: dict[str, Any] = {
@@ -44,8 +42,8 @@ class OpenAIChat(RemoteChat):
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
         try:
             with (
-                self.http_client(openai, guard, attempt) as http,
-                openai.OpenAI(
+                self.http_client(guard, attempt) as http,
+                self.library.OpenAI(
                     api_key=self.key(), base_url=self.endpoint.url, http_client=http, max_retries=0
                 ) as client,
                 client.chat.completions.with_streaming_response.create(**arguments) as response,

@@ -26,7 +26,6 @@ from compactctl.transcripts._blocks import (
 VERSION = 1
 _KEYS = frozenset(("role", "content", "tool_calls", "tool_call_id", "name", "is_error", "timestamp", "model", "usage"))
 _ALL_KEYS = frozenset((*_KEYS, "origin", "parts"))
-_ROLES = frozenset(ROLES)
 _LARGEST = 2**53
 _ORIGINS = {str(origin): origin for origin in Origin}
 
@@ -58,10 +57,11 @@ def message_row(message: Message) -> dict[str, Any]:
     row: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         row["tool_calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.tool_calls]
-    for key in ("tool_call_id", "name", "is_error", "timestamp", "model"):
-        value = getattr(message, key)
-        if value not in (None, "", False):
+    for key in ("tool_call_id", "name", "is_error", "model"):
+        if value := getattr(message, key):
             row[key] = value
+    if message.timestamp is not None:
+        row["timestamp"] = message.timestamp
     if message.usage is not None:
         row["usage"] = _set(message.usage, ("prompt", "output", "cache_read", "cache_write"), None)
     if message.parts is not None:
@@ -80,30 +80,26 @@ def neutral_message(row: dict[str, Any]) -> Message | None:
     if not form:
         return None
     role, content = row["role"], row["content"]
-    if content.__class__ is not str or role not in _ROLES:
+    if content.__class__ is not str or role not in ROLES:
         return None
     if form == _BARE:
         return quick_message(role, content)
     get = row.get
     calls: tuple[ToolCall, ...] = ()
-    listed = get("tool_calls")
-    if listed is not None:
-        made = _calls(listed)
-        if made is None:
-            return None
-        calls = made
     usage: Usage | None = None
-    recorded = get("usage")
-    if recorded is not None:
-        usage = _usage(recorded)
-        if usage is None:
+    if form != _PLAIN:
+        listed, recorded = get("tool_calls"), get("usage")
+        if listed is not None:
+            made = _calls(listed)
+            if made is None:
+                return None
+            calls = made
+        if recorded is not None and (usage := _usage(recorded)) is None:
             return None
-    ident, name, model = get("tool_call_id", ""), get("name", ""), get("model", "")
-    timestamp, failed = get("timestamp"), get("is_error", False)
+    ident, name, model, timestamp = get("tool_call_id", ""), get("name", ""), get("model", ""), get("timestamp")
+    failed = get("is_error", False)
     if (
-        ident.__class__ is not str
-        or name.__class__ is not str
-        or model.__class__ is not str
+        not (ident.__class__ is name.__class__ is model.__class__ is str)
         or failed.__class__ is not bool
         or (timestamp is not None and timestamp.__class__ is not str)
         or (ident and role != "tool")
@@ -116,7 +112,7 @@ def neutral_message(row: dict[str, Any]) -> Message | None:
 
 
 # A file has few sets of keys: what a set means is worked out once. Bounded, since a hostile file may have many.
-_OTHER, _BARE, _PLAIN, _RICH = range(4)
+_OTHER, _BARE, _PLAIN, _CALLING, _RICH = range(5)
 _forms: dict[tuple[str, ...], int] = {}
 
 
@@ -126,8 +122,10 @@ def _form(keys: tuple[str, ...]) -> int:
         form = _OTHER
     elif len(have) == 2:
         form = _BARE
+    elif not have <= _KEYS:
+        form = _RICH
     else:
-        form = _PLAIN if have <= _KEYS else _RICH
+        form = _CALLING if {"tool_calls", "usage"} & have else _PLAIN
     if len(_forms) < 1000:
         _forms[keys] = form
     return form

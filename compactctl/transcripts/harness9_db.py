@@ -12,6 +12,8 @@ import orjson
 from compactctl.errors import EmptyTranscriptError, UnreadableError
 from compactctl.model import ASSISTANT, TOOL, USER, LineCounts, Message, Origin, Session
 from compactctl.transcripts._blocks import ROLE_OF, as_text, calls_of, time_of
+from compactctl.transcripts._damaged import deeper_than
+from compactctl.transcripts._source import Limits
 from compactctl.transcripts._spec import FormatSpec, Head, Input, Layout, collector_paused
 
 _NEEDED = frozenset(("session_id", "role", "content", "tool_calls", "tool_call_id"))
@@ -31,8 +33,11 @@ def open_database(path: str) -> sqlite3.Connection:
     Raises UnreadableError.
     """
     uri = Path(path).absolute().as_uri()
+    # A database with a write-ahead log makes its readers write index files beside it. Where there is no log, all is in
+    # the file, and it is opened as one that cannot change.
+    alone = _keeps_a_log(path) and not Path(f"{path}-wal").exists()
     try:
-        base = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
+        base = sqlite3.connect(f"{uri}?{'immutable=1' if alone else 'mode=ro'}", uri=True, isolation_level=None)
         base.execute("PRAGMA query_only = ON")
         base.execute("PRAGMA trusted_schema = OFF")
         base.execute("BEGIN")
@@ -42,6 +47,11 @@ def open_database(path: str) -> sqlite3.Connection:
             f"{path}: not readable as a SQLite database ({error}); copy it with its -wal file"
         ) from None
     return base
+
+
+def _keeps_a_log(path: str) -> bool:
+    with Path(path).open("rb") as file:
+        return file.read(20)[18:] == b"\x02\x02"
 
 
 def tables_of(path: str) -> dict[str, tuple[str, ...]]:
@@ -125,9 +135,10 @@ def _decoded(calls: object) -> object:
     if not isinstance(calls, (str, bytes)) or not calls:
         return None
     try:
-        return orjson.loads(calls)
+        value = orjson.loads(calls)
     except ValueError:
         return None
+    return None if deeper_than(value, Limits().depth) else value
 
 
 FORMAT = FormatSpec("harness9-db", "harness9's sessions.db (SQLite, opened for reading only)", _sniff, _parse)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compactctl.context.anchors import MISSING, parse_anchors_and_summary, previous_text
 from compactctl.model import Anchor, AnchorType, Message, ToolCall, byte_length
@@ -16,10 +16,12 @@ GOAL = "Make the parser accept empty rows.\nNever touch the schema file."
 
 
 def call(id: str, name: str, arguments: str, says: str = "") -> Message:
+    """Give an assistant message that makes one call."""
     return Message("assistant", says, (ToolCall(id, name, arguments),))
 
 
 def result(id: str, text: str, failed: bool = False) -> Message:
+    """Give the result of a call."""
     return Message("tool", text, tool_call_id=id, is_error=failed)
 
 
@@ -39,10 +41,12 @@ SESSION = (
 
 
 def anchors_of(text: str) -> dict[AnchorType, str]:
+    """Give the anchors of a summary by kind."""
     return {anchor.type: anchor.content for anchor in parse_anchors_and_summary(text)[0]}
 
 
 def summarize(messages: Sequence[Message], **keywords: object) -> str:
+    """Summarise with a stub that has seen nothing yet."""
     return stub.StubSummarizer().summarize(SummaryRequest(messages, **keywords)).text  # type: ignore[arg-type]
 
 
@@ -85,8 +89,22 @@ def test_what_follows_the_span_is_not_known_to_it() -> None:
             assert shared.summarize(SummaryRequest(part)).text == summarize(part), (start, end)
 
 
+def test_replays_that_hold_other_messages_do_not_disturb_each_other() -> None:
+    """Where one replay has a placeholder and another the result itself, each gets the summary of its own messages."""
+    placed = tuple(
+        Message("tool", f"[offloaded: x | 1 lines / {n} bytes]", tool_call_id=m.tool_call_id) if m.tool_call_id else m
+        for n, m in enumerate(SESSION)
+    )
+    shared = stub.StubSummarizer()
+    checkpoint = Message("user", "[Context Compaction]\n## Anchors")
+    for end in (4, 6, len(SESSION)):
+        for start in (0, 1, 3):
+            for part in (SESSION[start:end], placed[start:end], (checkpoint, *SESSION[start:end])):
+                assert shared.summarize(SummaryRequest(part)).text == summarize(part)
+
+
 def test_a_second_summary_keeps_the_goal_and_adds_the_rest() -> None:
-    """An incremental summary merges: the goal stays first, a newer outcome replaces the older one of the same command."""
+    """An incremental summary merges: the goal stays first, a newer outcome replaces the older one."""
     first, prose = parse_anchors_and_summary(summarize(SESSION))
     later = (
         Message("user", "Also update the README, and always run ruff."),
@@ -106,7 +124,8 @@ def test_a_second_summary_keeps_the_goal_and_adds_the_rest() -> None:
 @pytest.mark.parametrize("form", list(SummaryFormat))
 def test_summaries_stay_within_their_budget_round_after_round(form: SummaryFormat) -> None:
     """However often a summary is merged into the next one, it stays within the asked tokens of four bytes."""
-    text, anchors = "", ()
+    text = ""
+    anchors: tuple[Anchor, ...] = ()
     for turn in range(30):
         rows = [
             Message("user", f"Request {turn}: never drop rule {turn}. " + "word " * 80),
@@ -115,8 +134,7 @@ def test_summaries_stay_within_their_budget_round_after_round(form: SummaryForma
             ),
             result(f"a{turn}", f"NameError: name_{turn} " * 50, failed=True),
         ]
-        known = text
-        text = summarize(rows, previous=(lambda: known) if known else None, anchors=anchors, format=form, budget=300)
+        text = summarize(rows, previous=partial(str, text) if text else None, anchors=anchors, format=form, budget=300)
         anchors = parse_anchors_and_summary(text)[0] if form is SummaryFormat.ANCHORS else ()
         assert byte_length(text) <= 1200
     assert "Request 0" in text, "the first request is what must not go"
@@ -128,6 +146,17 @@ def test_dsh_gets_its_eight_sections() -> None:
     text = summarize(SESSION, format=SummaryFormat.DSH)
     assert [row[3:] for row in text.split("\n") if row.startswith("## ")] == list(DSH_HEADINGS)
     assert GOAL in text
+
+
+def test_dsh_merges_the_checkpoint_that_stands_in_front() -> None:
+    """dsh keeps its earlier summary in the conversation: its request survives, its tags do not pile up."""
+    first = summarize(SESSION, format=SummaryFormat.DSH)
+    checkpoint = Message("user", f"Preamble.\n\n<compacted-summary>{first}</compacted-summary>")
+    later = (checkpoint, Message("user", "Also update the README."), Message("assistant", "I will."))
+    text = summarize(later, format=SummaryFormat.DSH)
+    assert text.startswith(f"## Primary Request and Intent\n- {GOAL}\n- Also update the README.\n")
+    assert "src/parser.py" in text
+    assert "compacted-summary" not in text
 
 
 def test_headings_in_the_users_words_do_not_break_the_form() -> None:

@@ -14,29 +14,40 @@ from compactctl.transcripts import SideThreadError, load
 
 
 def user(uuid: str, content: Any, **more: Any) -> dict[str, Any]:
+    """Make a row of the user."""
     return {"type": "user", "uuid": uuid, "sessionId": "s", "message": {"role": "user", "content": content}, **more}
 
 
 def reply(uuid: str, ident: str, block: Any, output: int = 1, **more: Any) -> dict[str, Any]:
-    usage = {"input_tokens": 3, "cache_read_input_tokens": 40, "cache_creation_input_tokens": 7, "output_tokens": output}
+    """Make a row of a reply: one block of the message with that id."""
+    usage = {
+        "input_tokens": 3,
+        "cache_read_input_tokens": 40,
+        "cache_creation_input_tokens": 7,
+        "output_tokens": output,
+    }
     message = {"role": "assistant", "id": ident, "model": "opus", "content": [block], "usage": usage}
     return {"type": "assistant", "uuid": uuid, "sessionId": "s", "version": "2.1.0", "message": message, **more}
 
 
 def call(ident: str, **arguments: Any) -> dict[str, Any]:
+    """Make the block of a call."""
     return {"type": "tool_use", "id": ident, "name": "Bash", "input": arguments}
 
 
 def result(ident: str, content: Any, **more: Any) -> dict[str, Any]:
+    """Make the block of a result."""
     return {"type": "tool_result", "tool_use_id": ident, "content": content, **more}
 
 
 def read(path: Path, rows: list[Any], **options: Any) -> list[Session]:
+    """Write rows as a file and load it."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return list(load(path, **options))
 
 
 def text(said: str) -> dict[str, Any]:
+    """Make a block of text."""
     return {"type": "text", "text": said}
 
 
@@ -78,7 +89,7 @@ def test_repeated_rows_are_dropped(tmp_path: Path) -> None:
 
 
 def test_a_row_of_results_and_text(tmp_path: Path) -> None:
-    """Each result is a message of its own, in the recorded order, and the text follows; images are counted, not read."""
+    """Each result is a message of its own, in the recorded order, and the text follows; images are counted."""
     image = {"type": "image", "source": {"type": "base64", "data": "A" * 400}}
     rows = [
         user("u1", "go"),
@@ -180,6 +191,7 @@ def test_synthetic_replies_are_no_calls(tmp_path: Path) -> None:
 
 
 def boundary(uuid: str, **meta: Any) -> dict[str, Any]:
+    """Make the row that marks a compaction."""
     return {"type": "system", "subtype": "compact_boundary", "uuid": uuid, "compactMetadata": meta}
 
 

@@ -16,23 +16,28 @@ META = {"type": "session_meta", "payload": {"id": "s", "cli_version": "0.9", "ba
 
 
 def item(**payload: Any) -> dict[str, Any]:
+    """Wrap an item."""
     return {"type": "response_item", "timestamp": "2026-01-01T00:00:00Z", "payload": payload}
 
 
 def said(role: str, text: str) -> dict[str, Any]:
+    """Make the item of a message."""
     kind = "output_text" if role == "assistant" else "input_text"
     return item(type="message", role=role, content=[{"type": kind, "text": text}])
 
 
 def call(ident: str) -> dict[str, Any]:
+    """Make the item of a call."""
     return item(type="function_call", name="shell", arguments='{"c":1}', call_id=ident)
 
 
 def output(ident: str, text: Any) -> dict[str, Any]:
+    """Make the item of a result."""
     return item(type="function_call_output", call_id=ident, output=text)
 
 
 def tokens(total: int, last: int) -> dict[str, Any]:
+    """Make the event of a usage: of all calls, and of the last."""
     info = {
         "total_token_usage": {"input_tokens": total, "output_tokens": 1},
         "last_token_usage": {"input_tokens": last, "cached_input_tokens": 2, "output_tokens": 1},
@@ -42,10 +47,12 @@ def tokens(total: int, last: int) -> dict[str, Any]:
 
 
 def context(model: str) -> dict[str, Any]:
+    """Make the row that begins a model call in some versions."""
     return {"type": "turn_context", "payload": {"model": model}}
 
 
 def read(path: Path, rows: list[Any], **options: Any) -> Session:
+    """Write rows as a file and load its session."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (session,) = load(path, **options)
     return session

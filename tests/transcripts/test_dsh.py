@@ -16,29 +16,35 @@ HEADER = {"type": "session", "version": 0, "id": "s", "createdAt": 1}
 
 
 def event(kind: str, data: dict[str, Any], op: Any = None, **more: Any) -> dict[str, Any]:
+    """Make an event."""
     return {"type": kind, "data": data, **({"surfaceOp": op} if op else {}), **more}
 
 
 def prompt(*texts: str, op: Any = "append", **source: Any) -> dict[str, Any]:
+    """Make the event of a user message."""
     blocks = [{"type": "text", "text": text} for text in texts]
     return event("user/message", {"role": "user", "content": blocks, "source": source or {"kind": "user"}}, op)
 
 
 def reply(*blocks: dict[str, Any], **usage: int) -> dict[str, Any]:
+    """Make the event of a reply."""
     message = {"role": "assistant", "content": list(blocks), "source": {"kind": "model", "model": "deep"}}
     return event("assistant/message", {"message": message, "usage": usage}, "append", time=1_700_000_000_000)
 
 
 def call(ident: str) -> dict[str, Any]:
+    """Make the block of a call."""
     return {"type": "tool-call", "id": ident, "name": "bash", "arguments": '{"c":1}'}
 
 
 def result(ident: str, text: str, op: Any = "append") -> dict[str, Any]:
+    """Make the event of a result."""
     block = {"type": "tool-result", "toolCallId": ident, "content": [{"type": "text", "text": text}], "isError": False}
     return event("tool/result", {"message": {"role": "user", "content": [block]}}, op)
 
 
 def read(path: Path, rows: list[Any], **options: Any) -> Session:
+    """Write rows as a file and load its session."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (session,) = load(path, **options)
     return session
@@ -147,7 +153,9 @@ def test_children(tmp_path: Path) -> None:
 
 def test_another_version(tmp_path: Path) -> None:
     """A newer version of the format is read as far as it goes, with a warning."""
-    session = read(tmp_path / "x", [{**HEADER, "version": 4}, *WORK[1:], event("new/kind", {}), {"type": "x", "data": 1}])
+    session = read(
+        tmp_path / "x", [{**HEADER, "version": 4}, *WORK[1:], event("new/kind", {}), {"type": "x", "data": 1}]
+    )
 
     assert any("version 4" in warning for warning in session.warnings)
     assert session.lines.ignored["new/kind"] == 1

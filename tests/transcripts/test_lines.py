@@ -6,8 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compactctl.errors import InputError, UnreadableError
 from compactctl.model import LineCounts, Session
@@ -18,12 +17,14 @@ REPLY = b'{"role":"assistant","content":"done"}'
 
 
 def read(path: Path, data: bytes, limits: Limits | None = None) -> Session:
+    """Write a file and load its session."""
     path.write_bytes(data)
     (session,) = load(path, limits=limits)
     return session
 
 
 def adds_up(lines: LineCounts) -> bool:
+    """Say whether every line has its place in the account."""
     ignored = sum(lines.ignored.values())
     return lines.total == lines.used + lines.recovered + ignored + len(lines.skipped) + lines.blank
 
@@ -148,8 +149,7 @@ def test_every_line_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, l
 
     try:
         session = read(tmp_path_factory.mktemp("lines") / "x", data)
-    except InputError as error:
-        assert str(error)
+    except InputError:
         return
 
     assert adds_up(session.lines)

@@ -1,0 +1,133 @@
+"""Run the benchmarks: ``python -m bench`` runs all, ``python -m bench replay startup`` these two.
+
+Each line is a ratio with minimum, median and maximum of several runs against a yardstick of the same run. D is the CPU
+time of decoding the same file line by line with orjson, start-up of Python and imports taken off both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import data
+from bench.measure import cost, in_turns, python, spread, tool, verdict
+
+RUNS = 5
+DRY = ("--dry-run", "--summarizer", "opaque", "--measures", "none", "--window", "200000", "--no-config", "-q")
+Target = Callable[[Path, int], bool]
+
+
+def replay(room: Path, runs: int) -> bool:
+    """Targets 1 and 4: load and replay a 100 MB session; memory; growth from a tenth of it."""
+    large, small = session(room, "large", 1.0), session(room, "small", 0.1)
+    nothing = session(room, "nothing", 0.0002)
+    memory: list[float] = []
+
+    def replayed(path: Path) -> float:
+        taken = cost(tool("replay", str(path), "--history", "write-back", *DRY))
+        if path is large:
+            memory.append(taken.memory)
+        return taken.cpu
+
+    decode, start, whole, tenth, empty = in_turns(
+        runs,
+        lambda: cost(python("-m", "bench.yardstick", str(large))).cpu,
+        lambda: cost(python("-m", "bench.yardstick", str(nothing))).cpu,
+        lambda: replayed(large),
+        lambda: replayed(small),
+        lambda: replayed(nothing),
+    )
+    d = [a - b for a, b in zip(decode, start, strict=True)]
+    ratios = [(a - b) / c for a, b, c in zip(whole, empty, d, strict=True)]
+    growth = [(a - c) / (b - c) for a, b, c in zip(whole, tenth, empty, strict=True)]
+    text = large.stat().st_size
+    shares = [(used - 100e6) / text for used in memory]
+    held = [
+        verdict("1  load and replay 100 MB", ratios, 4.0, "D", f"D = {spread(d, 3)} CPU s", "aim 3 D"),
+        verdict("1  growth, 10 x the messages", growth, 12.0, "x"),
+        verdict("4  peak memory less 100 MB", shares, 2.5, "x the file"),
+    ]
+    return all(held)
+
+
+def stored(room: Path, runs: int) -> bool:
+    """Reported, not gated: the same with the stub, all measures, and files and records written."""
+    large, nothing = session(room, "large", 1.0), session(room, "nothing", 0.0002)
+    number = iter(range(10_000))
+
+    def replayed(path: Path, *more: str) -> float:
+        state = str(room / f"state-{next(number)}")
+        options = ("--history", "write-back", "--window", "200000", "--no-config", "-q", "--state-dir", state)
+        return cost(tool("replay", str(path), *options, *more)).cpu
+
+    decode, plain, empty = in_turns(
+        min(runs, 3),
+        lambda: cost(python("-m", "bench.yardstick", str(large))).cpu,
+        lambda: replayed(large),
+        lambda: replayed(nothing),
+    )
+    ratios = [(a - b) / c for a, b, c in zip(plain, empty, decode, strict=True)]
+    return verdict("1  stub, all measures, stored (reported)", ratios, float("inf"), "D")
+
+
+def view(room: Path, runs: int) -> bool:
+    """Target 3: view mode over 1,000 turns costs at most 2 seconds and grows with what changes."""
+    path = session(room, "view", 2000 / data.MESSAGES)
+    nothing = session(room, "nothing", 0.0002)
+    options = ("--history", "view", "--window", "400000")
+    taken, empty = in_turns(
+        runs,
+        lambda: cost(tool("replay", str(path), *DRY, *options)).cpu,
+        lambda: cost(tool("replay", str(nothing), *DRY, *options)).cpu,
+    )
+    return verdict("3  view mode, 1,000 turns", [a - b for a, b in zip(taken, empty, strict=True)], 2.0, "CPU s")
+
+
+def startup(room: Path, runs: int) -> bool:
+    """Target 6: ``--version`` within 5 and ``--help`` within 14 starts of Python."""
+    times = max(runs, 9)
+    plain, version, usage = in_turns(
+        times,
+        lambda: cost(python("-c", "pass")).cpu,
+        lambda: cost(tool("--version")).cpu,
+        lambda: cost(tool("--help")).cpu,
+    )
+    one = statistics.median(plain)
+    held = [
+        verdict("6  --version", [value / one for value in version], 5.0, "x python -c pass"),
+        verdict("6  --help", [value / one for value in usage], 14.0, "x python -c pass"),
+    ]
+    return all(held)
+
+
+TARGETS: dict[str, Target] = {"replay": replay, "view": view, "startup": startup, "stored": stored}
+
+
+def session(room: Path, name: str, share: float) -> Path:
+    """Give the benchmark session, or a share of it, made when it is first asked for."""
+    path = room / f"{name}.jsonl"
+    if not path.exists():
+        messages = max(4, round(data.MESSAGES * share))
+        data.write(path, messages, data.MEGABYTES * messages / data.MESSAGES)
+    return path
+
+
+def main() -> int:
+    """Run the targets that were named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], help="which; all where none is named")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    given = parser.parse_args()
+    held = True
+    with tempfile.TemporaryDirectory() as room:
+        for name in given.targets or TARGETS:
+            held = TARGETS[name](Path(room), given.runs) and held
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Reading runs out of a state directory: each file once, one session at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactctl.errors import NothingMatchedError, UsageError
+from compactctl.reports._stored import RunLines, StoredSession, stored_session
+from compactctl.store import Run, Store
+from compactctl.store.layout import RECORDS, TURNS
+from compactctl.store.lines import LogCounts
+from compactctl.store.trash import written_down
+from compactctl.store.writer import DONE, END, START, TURN
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which runs of a session are meant: the newest complete one, all complete ones, or one by its id or a prefix."""
+
+    every: bool = False
+    run: str | None = None
+
+
+@dataclass(slots=True)
+class Damage:
+    """Lines of the state directory that could not be used, and sessions without a complete run, for the user."""
+
+    warnings: list[str] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
+    without_records: int = 0
+
+    def count(self, label: str, counts: LogCounts) -> None:
+        """Add what one file gave: lines that are damaged, and a torn last line."""
+        if counts.bad:
+            first = counts.bad[0]
+            more = f" and {len(counts.bad) - 1} more" if len(counts.bad) > 1 else ""
+            self.warnings.append(f"{label}: line {first.number} is not used ({first.reason}){more}; run `verify`")
+        if counts.torn_bytes:
+            self.warnings.append(f"{label}: the last line is torn ({counts.torn_bytes:,} bytes) and not used")
+
+
+def stored_document(store: Store, session: str, run: Run | str | None = None) -> dict[str, Any]:
+    """Give the object that ``replay --format json --include-text`` gave for a stored run (None: the last complete one).
+
+    Raises NothingMatchedError where the store holds no such session or run, StoreError where it is unsafe.
+    """
+    wanted = run.id if isinstance(run, Run) else run
+    for name in store.resolve(session):
+        for lines in run_lines(store, name, Choice(run=wanted), Damage()):
+            return stored_session(lines).document
+    raise NothingMatchedError(f"session {session!r} has no complete run{f' {wanted}' if wanted else ''}")
+
+
+def names_of(store: Store, sessions: Sequence[str]) -> list[str]:
+    """Give the stored names of the sessions asked for (ids or unique prefixes), or of all that the store holds.
+
+    Raises NothingMatchedError for an unknown one, UsageError for a prefix of several.
+    """
+    store.must_exist()
+    held = store.stored_names()
+    if not sessions:
+        return held
+    found: dict[str, None] = {}
+    for session in sessions:
+        try:
+            found.update(dict.fromkeys(store.resolve(session)))
+            continue
+        except NothingMatchedError:
+            if not session:
+                raise
+        alike = [name for name in held if name.startswith(session)]
+        if len(alike) > 1:
+            shown = ", ".join(alike[:5]) + (f" and {len(alike) - 5} more" if len(alike) > 5 else "")
+            raise UsageError(f"{session!r} is the beginning of {len(alike)} sessions: {shown}")
+        if not alike:
+            raise NothingMatchedError(f"{str(store.layout.state_dir)!r} holds no session {session!r}")
+        found[alike[0]] = None
+    return list(found)
+
+
+def run_lines(store: Store, name: str, choice: Choice, damage: Damage) -> Iterator[RunLines]:
+    """Give the lines of the chosen runs of a stored session, oldest run first."""
+    counts = LogCounts()
+    runs = _turn_lines(store, name, counts)
+    damage.count(f"{store.layout.room_path(TURNS)}/{name}.jsonl", counts)
+    note = written_down(store.layout).get(name)
+    for dropped in (note.drop or ()) if note is not None else ():
+        runs.pop(dropped, None)
+    complete = {run: lines for run, lines in runs.items() if lines.start and lines.end.get("status") == DONE}
+    wanted = _chosen(complete, choice)
+    records: dict[str, list[Mapping[str, Any]]] = {}
+    counts = LogCounts()
+    unnamed = choice.every or (not runs if choice.run is None else not choice.run)
+    for _, row in store.rows(RECORDS, name, counts):
+        run = row.get("run") or ""
+        if run in wanted or (unnamed and not run):
+            records.setdefault(run, []).append(row)
+    damage.count(f"{store.layout.room_path(RECORDS)}/{name}.jsonl", counts)
+    if "" in records:
+        yield RunLines("", store.session_id(name), records=records[""])
+    for run in wanted:
+        lines = complete[run]
+        lines.records = records.get(run, ())
+        yield lines
+    if not wanted and "" not in records:
+        if runs:
+            damage.incomplete.append(name)
+        else:
+            damage.without_records += 1
+
+
+def _turn_lines(store: Store, name: str, counts: LogCounts) -> dict[str, RunLines]:
+    runs: dict[str, RunLines] = {}
+    current: RunLines | None = None
+    turns: list[Mapping[str, Any]] = []
+    for _, row in store.rows(TURNS, name, counts):
+        event = row["event"]
+        if event == TURN:
+            if current is not None and row["run"] == current.id:
+                turns.append(row)
+        elif event == START:
+            turns = []
+            current = RunLines(str(row["run"]), str(row.get("session_id") or name), start=row, turns=turns)
+            runs[current.id] = current
+        elif event == END and current is not None and row["run"] == current.id:
+            current.end = row
+    return runs
+
+
+def _chosen(complete: Mapping[str, RunLines], choice: Choice) -> list[str]:
+    if choice.run is not None:
+        return [run for run in complete if choice.run and run.startswith(choice.run)]
+    return list(complete) if choice.every else list(complete)[-1:]
+
+
+def read_sessions(
+    store: Store, names: Sequence[str], choice: Choice, damage: Damage, *, text: bool, points: int
+) -> Iterator[tuple[int, StoredSession]]:
+    """Give each chosen run of the named sessions with the place of its session, reading one session at a time."""
+    for place, name in enumerate(names):
+        for lines in run_lines(store, name, choice, damage):
+            stored = stored_session(lines, text=text, points=points)
+            if stored.bad_records:
+                damage.warnings.append(f"{name}: {stored.bad_records} lines of its record file are no records")
+            yield place, stored

@@ -1,0 +1,153 @@
+"""``compactctl report``: what the replays in the state directory gave, without reading a transcript again."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from compactctl.cli import _options as opt
+from compactctl.cli._output import Target, targets, write
+from compactctl.cli._say import note, notes, problems, progress
+from compactctl.cli._stored import Choice, Damage, names_of, read_sessions
+from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
+from compactctl.reports._document import root_document
+from compactctl.reports._paper import Paper
+from compactctl.reports._stored import StoredSession
+from compactctl.reports._tables import TABLES
+from compactctl.reports._terminal import in_depth, overview
+from compactctl.reports._timeline import MOST
+
+# Above this many sessions no output draws each one's turns; a sparkline needs far fewer points.
+_DRAWN = 20
+_SPARK_POINTS = 24
+
+
+def report(
+    sessions: Annotated[
+        list[str] | None, typer.Argument(help="Session ids, or what they begin with. [default: all in the directory]")
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="This run (its id or beginning), not the last complete one.")] = None,
+    all_runs: Annotated[bool, typer.Option("--all-runs", help="Every complete run of each session.")] = False,
+    state_dir: opt.StateDir = None,
+    records_dir: opt.RecordsDir = None,
+    format: opt.Format = None,
+    output: opt.Output = None,
+    include_text: opt.IncludeText = False,
+    rows: Annotated[
+        str | None, typer.Option(help=f"Rows of csv and parquet: {', '.join(TABLES)}. [default: sessions]")
+    ] = None,
+    config: opt.Config = None,
+    no_config: opt.NoConfig = False,
+    quiet: opt.Quiet = False,
+    verbose: opt.Verbose = False,
+) -> int:
+    """Show what the last complete run of each session gave: one session in depth, or all, worst first.
+
+    Reads nothing but the state directory. The directories of harness9 work too: name them with --state-dir and
+    --records-dir; what its records do not hold is n/a.
+
+    \b
+    Examples:
+      compactctl report
+      compactctl report 4f0c2e81
+      compactctl report -o report.html -o tiers.png -o sessions.csv
+      compactctl report --rows compactions -o compactions.csv
+      compactctl report --format markdown >> "$GITHUB_STEP_SUMMARY"
+      compactctl report --records-dir ~/.harness9/compaction_records
+    """
+    settings = opt.resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, None)
+    wanted = targets(format, output)
+    from compactctl.store import open_store
+
+    store = open_store(settings["state_dir"], settings["records_dir"])
+    names = names_of(store, sessions or ())
+    choice = Choice(all_runs, run)
+    text = include_text or (bool(sessions) and any(not target.report.shared for target in wanted))
+    if rows is not None and rows not in TABLES:
+        raise UsageError(f"--rows {rows}: no such table; known: {', '.join(TABLES)}")
+    points = MOST if len(names) <= _DRAWN or rows == "turns" else _SPARK_POINTS
+    damage = Damage()
+    found: list[StoredSession] = []
+    with progress(quiet=quiet) as show, _no_collector():
+        for place, stored in read_sessions(store, names, choice, damage, text=text, points=points):
+            found.append(stored)
+            show(place + 1, len(names), names[place])
+    notes(damage.warnings, quiet=quiet)
+    errors = _unmatched(found, damage, run, named=bool(sessions))
+    if found:
+        document = report_document(found) | ({"rows": rows} if rows else {})
+        _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
+    return problems(errors)
+
+
+def report_document(found: Sequence[StoredSession]) -> dict[str, Any]:
+    """Give the root object of a report: settings where all runs share them, the runs, and the sessions.
+
+    ``details`` holds what only some outputs draw.
+    """
+    hashes = {stored.settings_hash for stored in found}
+    shared = dict(found[0].settings) if len(hashes) == 1 else {}
+    document = root_document("report", shared, [stored.document for stored in found])
+    if len(hashes) > 1 or None in hashes:
+        document["settings_hash"] = None
+    runs = [
+        {
+            "session_id": stored.document["session_id"],
+            "run": stored.document["run"],
+            "settings_hash": stored.settings_hash,
+            "tool_version": stored.tool_version,
+        }
+        for stored in found
+    ]
+    return document | {"runs": runs, "details": found}
+
+
+def _show(
+    document: dict[str, Any], wanted: Sequence[Target], *, in_full: bool, include_text: bool, verbose: bool
+) -> None:
+    if wanted[0].report.name == "table":
+        terminal = sys.stdout.isatty()
+        colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        paper = Paper(width=shutil.get_terminal_size().columns if terminal else None, colour=colour)
+        if in_full:
+            in_depth(document, paper, verbose=verbose)
+        else:
+            overview(document, paper)
+        sys.stdout.write(paper.text())
+        sys.stdout.flush()
+        wanted = wanted[1:]
+    write(document, wanted, include_text=include_text)
+
+
+def _unmatched(
+    found: Sequence[StoredSession], damage: Damage, run: str | None, *, named: bool
+) -> list[CompactctlError]:
+    errors: list[CompactctlError] = []
+    for name in damage.incomplete:
+        if named or run is None:
+            told = (
+                f"session {name!r} has no {f'run {run!r}' if run else 'complete run'} and is not shown; replay it again"
+            )
+            errors.append(NothingMatchedError(told)) if named else note(f"warning: {told}")
+    if not found and not errors:
+        errors.append(NothingMatchedError("no run to report; `compactctl replay PATH` makes one"))
+    return errors
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Keep the collector from walking through all that was read again and again: rows of JSON hold no cycles."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

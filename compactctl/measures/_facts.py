@@ -1,0 +1,107 @@
+"""What the text of a session mentions, as integer ids: found in one pass, shared by every replay of the session.
+
+A reference is a path, a file name, an identifier of 6 characters or more (camel, Pascal or snake case; the names of
+errors are such), a URL or a hash. Only ASCII names count, so that they end where CJK text begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compactctl.measures._spec import Trace
+from compactctl.model import Message
+
+LONGEST = 200
+_CANDIDATE = re.compile(rf"[\w./@~+-]{{6,{LONGEST}}}", re.ASCII)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:_[A-Za-z0-9]|[a-z0-9][A-Z])\w*", re.ASCII)
+_HASH = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
+_FILE = re.compile(r"[\w.+-]*\w\.[A-Za-z]{1,5}\d?", re.ASCII)
+_ENDS = ".+-"
+
+
+class References(dict[str, int]):
+    """The ids of references by the text that names them; -1 for text that names nothing. Grows when it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self._ids: dict[str, int] = {}
+
+    def __missing__(self, candidate: str) -> int:
+        name = reference_in(candidate)
+        found = -1
+        if name:
+            found = self._ids.setdefault(name, len(self.names))
+            if found == len(self.names):
+                self.names.append(name)
+        self[candidate] = found
+        return found
+
+    def of(self, text: str) -> set[int]:
+        """Give the ids of the references in a text."""
+        return _known(set(map(self.__getitem__, _CANDIDATE.findall(text))))
+
+    def of_message(self, message: Message) -> set[int]:
+        """Give the ids of the references in a message's content and in the arguments of its calls."""
+        found = self.of(message.content)
+        for call in message.tool_calls:
+            found |= self.of(call.arguments)
+        return found
+
+
+def reference_in(candidate: str) -> str:
+    """Give the reference that a run of name characters stands for, empty where it is none.
+
+    >>> [reference_in(text) for text in ("src/app.py.", "self.parse_line", "ValueError", "3f2a91bc", "and/or")]
+    ['src/app.py', 'parse_line', 'ValueError', '3f2a91bc', '']
+    """
+    found = candidate.lstrip("+-").rstrip(_ENDS)
+    if len(found) < 6:
+        return ""
+    if "/" in found:
+        last = found.rpartition("/")[2]
+        deep = found.count("/") > 1 or found[0] in "./~" or "." in last
+        return found.removeprefix("./") if deep and any(map(str.isalpha, found)) else ""
+    if _HASH.fullmatch(found):
+        return found
+    name = found.rpartition(".")[2] if "." in found else found
+    if len(name) >= 6 and _IDENTIFIER.fullmatch(name):
+        return name
+    if "." in found and _FILE.fullmatch(found):
+        return found
+    return found if len(found) >= 6 and _IDENTIFIER.fullmatch(found) else ""
+
+
+class Facts:
+    """The references of every message, where each first and last occurs, and who mentions it.
+
+    ``of[i]`` are the ids in message i, ascending. ``first[id]`` is the index of the first message that mentions it,
+    ``spoken[id]`` that of the first one that is no tool result.
+    """
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.references = References()
+        of_message = self.references.of_message
+        self.of: list[tuple[int, ...]] = [tuple(sorted(of_message(message))) for message in messages]
+        self.first: dict[int, int] = {}
+        self.spoken: dict[int, int] = {}
+        for i in range(len(messages) - 1, -1, -1):
+            self.first.update(dict.fromkeys(self.of[i], i))
+            if not messages[i].tool_call_id:
+                self.spoken.update(dict.fromkeys(self.of[i], i))
+
+
+def facts_of(trace: Trace) -> Facts:
+    """Give the facts of a session's text; found once for all its replays."""
+    messages = trace.base.messages
+    key = f"facts {trace.base.offset} {len(messages)}"
+    known = trace.shared.get(key)
+    if not isinstance(known, Facts):
+        known = trace.shared[key] = Facts(messages)
+    return known
+
+
+def _known(ids: set[int]) -> set[int]:
+    ids.discard(-1)
+    return ids

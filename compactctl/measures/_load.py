@@ -1,0 +1,105 @@
+"""The real tokens of every turn of a replay, and where a view does not begin like the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compactctl.context.prefix import shared_messages
+from compactctl.context.scale import Scale
+from compactctl.context.view import MeterContext, View
+from compactctl.measures._spec import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A turn whose view is not just the last one grown; all figures are real tokens, the fixed part included.
+
+    ``shared`` is the common beginning of the two views, ``previous`` what was sent the turn before, ``grown`` what
+    would be sent now had this turn changed nothing, ``after`` what is sent. ``acted`` says that the compactor changed the
+    view at this turn: the rest are returns from a view to the untouched history.
+    """
+
+    turn: int
+    shared: int
+    previous: int
+    grown: int
+    after: int
+    acted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a replay sends: the tokens of each turn and the cuts, in order."""
+
+    tokens: list[int]
+    cuts: tuple[Cut, ...]
+
+
+def load_of(trace: Trace) -> Load:
+    """Give the load of a replay; worked out once for all measures. Costs O(turns + what compactions changed)."""
+    known = trace.cache.get("load")
+    if not isinstance(known, Load):
+        known = trace.cache["load"] = _load(trace)
+    return known
+
+
+def uncompacted(trace: Trace) -> list[int]:
+    """Give the tokens of each turn without any compaction; worked out once for a session under one meter."""
+    scale, base = trace.scale, trace.base
+    key = f"uncompacted {scale.meter.name} {base.offset} {len(base.messages)} {scale.prefix[-1]}"
+    known = trace.shared.get(key)
+    if not isinstance(known, list):
+        known = trace.shared[key] = _grown(scale, 0, _call_weights(trace), 0, True)
+    return known
+
+
+def _call_weights(trace: Trace) -> list[int]:
+    prefix = trace.scale.prefix
+    return [prefix[index] for index in trace.base.calls]
+
+
+def _grown(scale: Scale, fixed: int, weights: Sequence[int], turn: int, pristine: bool) -> list[int]:
+    """Give the tokens of consecutive turns of a view that only grows; ``weights`` are those of the recorded part."""
+    tokens = scale.meter.tokens
+    if scale.meter.steady:
+        context = MeterContext(turn, pristine)
+        return [tokens(fixed + weight, context) for weight in weights]
+    return [tokens(fixed + weight, MeterContext(at, pristine)) for at, weight in enumerate(weights, turn)]
+
+
+def _load(trace: Trace) -> Load:
+    scale = trace.scale
+    prefix, meter = scale.prefix, scale.meter
+    weights = _call_weights(trace)
+    sent: list[int] = []
+    cuts: list[Cut] = []
+    last: View | None = None
+    last_fixed = 0
+    for span in trace.spans:
+        view, turn = span.view, span.turn
+        weight = scale.weight(view)
+        fixed = weight - prefix[view.hi]
+        now = meter.tokens(weight, MeterContext(turn, view.pristine))
+        if last is not None and not _same_start(last, view):
+            # The view of the turn before, which is the last of its span.
+            before = last if last.turn == turn - 1 else last.advanced(turn - 1)
+            common = shared_messages(before, view)
+            if common < len(before):
+                shared = meter.tokens(scale.weight_before(view, common), MeterContext(turn, False))
+                given = span.before
+                acted = given is None or given.generation != view.generation
+                if given is None or not acted:
+                    grown = meter.tokens(last_fixed + weights[turn], MeterContext(turn, last.pristine))
+                else:
+                    grown = scale.tokens(given)
+                cuts.append(Cut(turn, min(shared, now), sent[-1], grown, now, acted))
+        sent.append(now)
+        if span.until > turn + 1:
+            sent += _grown(scale, fixed, weights[turn + 1 : span.until], turn + 1, view.pristine)
+        last, last_fixed = view, fixed
+    return Load(sent, tuple(cuts))
+
+
+def _same_start(old: View, new: View) -> bool:
+    return old.own_buffer is new.own_buffer and old.own_length == new.own_length and old.lo == new.lo

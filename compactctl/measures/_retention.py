@@ -1,0 +1,281 @@
+"""Whether what binds a model survives: the user's messages and rules, and the truth of the anchors."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from compactctl.context.anchors import is_missing
+from compactctl.context.provenance import constraint_sentences
+from compactctl.context.view import Item, Kind, View
+from compactctl.measures._facts import Facts, facts_of
+from compactctl.measures._own import own_changes
+from compactctl.measures._spec import Trace
+from compactctl.model import USER, Anchor, AnchorType, CompactionRecord, Message, Origin, Tier
+from compactctl.ports import Span
+
+WORDS_KEPT = 0.8  # a sentence counts as kept where this share of its words is in one made message
+SHORTEST_LINE = 20  # characters of an anchor line worth looking for
+MOST_SEARCHED = 64_000_000  # characters that the search for anchor lines reads in one replay
+_WORD = re.compile(r"\w+")
+_LONG_WORD = re.compile(r"[^\W\d_]{4,}")
+_NO_REPLY = ("summary_empty", "anchors_missing")
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Whether the first and the last message of the user are in the last view, and the share of all their tokens."""
+
+    first: bool
+    last: bool
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorCheck:
+    """What was found about one summary's anchors.
+
+    ``filled`` of the five say something; ``empty`` says that the reply itself filled none. Of the ``named`` references
+    in them ``grounded`` occur in what was summarised; of the ``before`` that the summary before named, ``lost`` are no
+    longer named. ``tool_only`` counts lines that only a tool result says, ``intent`` the share of the user's own words
+    in User Intent; both are looked for in the last summary only.
+    """
+
+    turn: int
+    filled: int
+    empty: bool
+    grounded: int
+    named: int
+    lost: int
+    before: int
+    tool_only: int | None = None
+    intent: float | None = None
+
+
+def user_messages(trace: Trace) -> list[int]:
+    """List the indices of what a human wrote, up to the last call."""
+    base = trace.base
+    key = f"user messages {base.offset} {len(base.messages)}"
+    known = trace.shared.get(key)
+    if not isinstance(known, list):
+        stop = base.calls[-1] if base.calls else 0
+        known = trace.shared[key] = [i for i in range(stop) if is_human(base.messages[i])]
+    return known
+
+
+def is_human(message: Message) -> bool:
+    """Whether a message is a user's own: of their role, no result, and not written by the harness."""
+    return message.role == USER and not message.tool_call_id and message.origin in (None, Origin.HUMAN)
+
+
+def user_retention(trace: Trace) -> Users | None:
+    """Look for the user's messages in the view of the last turn; None where there are none."""
+    users = user_messages(trace)
+    if not users or not trace.spans:
+        return None
+    last = trace.spans[-1]
+    view = last.view_at(last.until - 1)
+    whole = _whole_in(view)
+    made = [item.message.content for item in view.own if item.kind is not Kind.RECORDED]
+    prefix = trace.scale.prefix
+
+    def kept(index: int) -> bool:
+        text = trace.base.messages[index].content.strip()
+        return view.lo <= index < view.hi or index in whole or any(text in other for other in made if text)
+
+    flags = [kept(index) for index in users]
+    weights = [prefix[index + 1] - prefix[index] for index in users]
+    total = sum(weights)
+    share = sum(w for w, flag in zip(weights, flags, strict=True) if flag) / total if total else None
+    return Users(flags[0], flags[-1], share)
+
+
+def constraint_rounds(trace: Trace) -> list[tuple[int, float]] | None:
+    """Give (turn, share of the binding sentences kept) for each compaction that took messages away.
+
+    None where the user wrote no such sentence. Sentences count from the turn at which they were said.
+    """
+    known = trace.cache.get("constraint rounds", ...)
+    if known is ...:
+        known = trace.cache["constraint rounds"] = _rounds(trace)
+    return known  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    index: int
+    text: str
+    words: frozenset[str]
+
+
+def _rules(trace: Trace) -> list[_Rule]:
+    base = trace.base
+    key = f"rules {base.offset} {len(base.messages)}"
+    known = trace.shared.get(key)
+    if not isinstance(known, list):
+        known = trace.shared[key] = [
+            _Rule(index, sentence, frozenset(_words(sentence)))
+            for index in user_messages(trace)
+            for sentence in constraint_sentences(base.messages[index].content)
+        ]
+    return known
+
+
+def _rounds(trace: Trace) -> list[tuple[int, float]] | None:
+    rules = _rules(trace)
+    if not rules:
+        return None
+    holders = {rule.index for rule in rules}
+    whole: set[int] = set()
+    made: dict[int, tuple[Item, frozenset[str]]] = {}
+    found: list[tuple[int, float]] = []
+    for span, change in zip(trace.spans, own_changes(trace), strict=True):
+        if change is not None:
+            for item in change.removed:
+                if item.kind is Kind.RECORDED:
+                    whole.discard(item.index)
+                else:
+                    made.pop(id(item), None)
+            for item in change.added:
+                if item.kind is Kind.RECORDED:
+                    if item.index in holders:
+                        whole.add(item.index)
+                elif item.kind in (Kind.SUMMARY, Kind.REPLACED):
+                    made[id(item)] = (item, frozenset())
+        if not any(record.summarized or record.dropped or record.tier is Tier.EMERGENCY for record in span.records):
+            continue
+        said = [rule for rule in rules if rule.index < span.view.hi]
+        if said:
+            kept = sum(1 for rule in said if _is_kept(rule, span.view, whole, made))
+            found.append((span.turn, kept / len(said)))
+    return found
+
+
+def _is_kept(rule: _Rule, view: View, whole: set[int], made: dict[int, tuple[Item, frozenset[str]]]) -> bool:
+    if view.lo <= rule.index < view.hi or rule.index in whole:
+        return True
+    for key, (item, words) in made.items():
+        if rule.text in item.message.content:
+            return True
+        if not words:
+            words = frozenset(_words(item.message.content))
+            made[key] = (item, words)
+        if len(rule.words & words) >= WORDS_KEPT * len(rule.words):
+            return True
+    return False
+
+
+def anchored_records(trace: Trace) -> list[tuple[Span, CompactionRecord]]:
+    """Give the records that hold anchors of their own summary, with their spans."""
+    return [
+        (span, record)
+        for span in trace.spans
+        for record in span.records
+        if record.anchors and record.summary_input_tokens is not None
+    ]
+
+
+def anchor_checks(trace: Trace) -> list[AnchorCheck]:
+    """Check the anchors of every summary; worked out once."""
+    known = trace.cache.get("anchor checks")
+    if not isinstance(known, list):
+        known = trace.cache["anchor checks"] = _checks(trace)
+    return known
+
+
+def _checks(trace: Trace) -> list[AnchorCheck]:
+    facts = facts_of(trace)
+    records = anchored_records(trace)
+    found: list[AnchorCheck] = []
+    before: set[int] = set()
+    for number, (span, record) in enumerate(records, 1):
+        end = _summarised_end(span, record)
+        named = _names(facts, [a.content for a in record.anchors if not is_missing(a)])
+        now = named | facts.references.of(record.summary_text)
+        is_last = number == len(records)
+        found.append(
+            AnchorCheck(
+                span.turn,
+                sum(1 for anchor in record.anchors if not is_missing(anchor)),
+                any(note in _NO_REPLY for note in record.notes),
+                sum(1 for ref in named if facts.first.get(ref, end) < end),
+                len(named),
+                len(before - now),
+                len(before),
+                _tool_only(trace, facts, record.anchors, end) if is_last else None,
+                _intent(trace, record.anchors) if is_last else None,
+            )
+        )
+        before = now
+    return found
+
+
+def _names(facts: Facts, texts: list[str]) -> set[int]:
+    found: set[int] = set()
+    for text in texts:
+        found |= facts.references.of(text)
+    return found
+
+
+def _summarised_end(span: Span, record: CompactionRecord) -> int:
+    """Give the index behind the last recorded message that a summary stands for."""
+    view = span.before
+    if view is None:
+        return span.view.hi
+    position = (1 if view.has_system else 0) + record.summarized
+    if position > view.own_length:
+        return view.lo + position - view.own_length
+    return max((item.index + 1 for item in view.own_buffer[:position]), default=0)
+
+
+def _tool_only(trace: Trace, facts: Facts, anchors: tuple[Anchor, ...], end: int) -> int | None:
+    """Count the anchor lines that stand in a tool result and that neither the user nor the model said.
+
+    A line whose names somebody said is taken as said. None where the text to search is too long.
+    """
+    lines = [
+        line.strip(" \t-*+•")
+        for anchor in anchors
+        if not is_missing(anchor)
+        for line in anchor.content.splitlines()
+        if len(line.strip()) >= SHORTEST_LINE
+    ]
+    messages = trace.base.messages[:end]
+    searched = 0
+    found = 0
+    for line in dict.fromkeys(lines):
+        if any(facts.spoken.get(ref, end) < end for ref in facts.references.of(line)):
+            continue
+        said = in_tool = False
+        # The newest first: what a summary repeats is mostly new.
+        for message in reversed(messages):
+            if searched > MOST_SEARCHED:
+                return None
+            searched += len(message.content)
+            if line in message.content:
+                if not message.tool_call_id:
+                    said = True
+                    break
+                in_tool = True
+        found += in_tool and not said
+    return found
+
+
+def _intent(trace: Trace, anchors: tuple[Anchor, ...]) -> float | None:
+    """Give the share of the words of User Intent that the user wrote at some time; None where it says nothing."""
+    stated = next((a for a in anchors if a.type is AnchorType.USER_INTENT and not is_missing(a)), None)
+    words = set(_LONG_WORD.findall(stated.content.lower())) if stated is not None else set()
+    if not words:
+        return None
+    written: set[str] = set()
+    for index in user_messages(trace):
+        written.update(_LONG_WORD.findall(trace.base.messages[index].content.lower()))
+    return len(words & written) / len(words)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _whole_in(view: View) -> set[int]:
+    return {item.index for item in view.own if item.kind is Kind.RECORDED and item.index >= 0}

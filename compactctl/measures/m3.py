@@ -1,0 +1,83 @@
+"""M3, cost with prompt cache: what is sent again at the cached price, and what each compaction makes new.
+
+A turn finds in the cache what its view has in common with the one before, fixed part included. How long a provider
+keeps a cache is not modelled: a pause between turns may cost more than this says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compactctl.measures._cost import cached_tokens, input_cost, output_cost, replay_cost
+from compactctl.measures._load import Cut, load_of, uncompacted
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Prices, Trace, share
+
+COST, WHOLE, SHARE = "m3.cost_usd", "m3.uncompacted_cost_usd", "m3.cost_share_of_uncompacted"
+HITS, REWRITES, UNPAID = "m3.cache_hit_ratio", "m3.rewrites_per_100", "m3.unpaid_compactions"
+
+
+def pays_back(cut: Cut, remaining: int, prices: Prices) -> bool:
+    """Whether a compaction saves more, over the remaining calls, than its broken cache costs.
+
+    It does if remaining > (I / H) * (write - cached) / cached: I the tokens that must be written anew, H those that are
+    no longer sent.
+
+    >>> prices = Prices(input=10, output=50, cache_read=1, cache_write=11)
+    >>> cut = Cut(turn=5, shared=100, previous=900, grown=1000, after=400, acted=True)
+    >>> pays_back(cut, 5, prices), pays_back(cut, 6, prices)  # (300 / 600) * (11 - 1) / 1 = 5
+    (False, True)
+    """
+    gone = cut.grown - cut.after
+    if gone <= 0:
+        return False
+    anew = max(cut.after - cut.shared, 0)
+    # Zero-priced cache reads save nothing ever; then only what fits counts, not the price.
+    if prices.cached <= 0:
+        return False
+    return remaining > anew / gone * (prices.write - prices.cached) / prices.cached
+
+
+def unpaid(trace: Trace) -> tuple[int, ...] | None:
+    """Give the turns whose compaction never pays back in this session; None where no price is known."""
+    if trace.prices is None:
+        return None
+    turns = trace.turns
+    cuts = load_of(trace).cuts
+    return tuple(c.turn for c in cuts if c.acted and not pays_back(c, turns - c.turn, trace.prices))
+
+
+def _compute(trace: Trace) -> Mapping[str, Measured]:
+    load = load_of(trace)
+    sent = sum(load.tokens)
+    turns = len(load.tokens)
+    found = {
+        HITS: share(cached_tokens(load.tokens, load.cuts), sent, "nothing was sent"),
+        REWRITES: share(100 * len(load.cuts), turns, "no model call"),
+    }
+    prices = trace.prices
+    if prices is None:
+        reason = f"no price is known for the model {trace.session.model!r}; set prices in the settings"
+        return found | dict.fromkeys((COST, WHOLE, SHARE, UNPAID), Measured(None, reason))
+    cost = replay_cost(trace, prices)
+    whole = input_cost(uncompacted(trace), (), prices) + output_cost(trace, prices)
+    return found | {
+        COST: Measured(cost),
+        WHOLE: Measured(whole),
+        SHARE: share(cost, whole, "the session costs nothing"),
+        UNPAID: Measured(len(unpaid(trace) or ())),
+    }
+
+
+MEASURE = MeasureSpec(
+    "m3",
+    "cost with prompt cache",
+    (
+        Key(COST, "US dollars", Direction.LOWER, "prompts, replies and summarizer calls, cached parts at their price"),
+        Key(WHOLE, "US dollars", Direction.NEUTRAL, "the same session without compaction"),
+        Key(SHARE, "share", Direction.LOWER, "cost / that of the same session without compaction"),
+        Key(HITS, "share", Direction.HIGHER, "tokens sent that the prompt cache holds / tokens sent"),
+        Key(REWRITES, "a 100 calls", Direction.LOWER, "calls whose view does not begin with the one before"),
+        Key(UNPAID, "compactions", Direction.LOWER, "compactions whose broken cache costs more than they ever save"),
+    ),
+    _compute,
+)

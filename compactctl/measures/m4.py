@@ -1,0 +1,159 @@
+"""M4, summarizer burden: how often a model is asked for a summary, how much it reads, and what it need not have read.
+
+Input and output tokens are those of the records: charged by the provider, or counted by the compactor's own meter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+
+from compactctl.context.view import MeterContext
+from compactctl.measures._cost import replay_cost, summarizer_cost
+from compactctl.measures._load import load_of
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
+from compactctl.model import CompactionRecord
+from compactctl.ports import Span
+
+CALLS, RATE, READ, WRITTEN = (
+    "m4.summarizer_calls",
+    "m4.calls_per_100_turns",
+    "m4.summary_input_tokens",
+    "m4.summary_output_tokens",
+)
+READ_SHARE, COST_SHARE, LARGEST = "m4.input_share", "m4.cost_share", "m4.largest_input"
+AGAIN, AVOIDABLE = "m4.resummarized_messages", "m4.avoidable_calls"
+OFTEN = 2
+
+
+def summaries(trace: Trace) -> Iterator[tuple[Span, CompactionRecord]]:
+    """Give the records of summarizer calls that brought a summary, with their spans."""
+    for span in trace.spans:
+        for record in span.records:
+            if record.summary_input_tokens is not None:
+                yield span, record
+
+
+def times_summarised(ranges: Iterable[tuple[int, int]], messages: int) -> list[int]:
+    """Give how often each message was in a summarised range; ranges are half open.
+
+    >>> times_summarised([(0, 3), (1, 2)], messages=4)
+    [1, 2, 1, 0]
+    """
+    steps = [0] * (messages + 1)
+    for start, stop in ranges:
+        steps[start] += 1
+        steps[stop] -= 1
+    return list(accumulate(steps[:-1]))
+
+
+def summary_level(trace: Trace) -> float | None:
+    """Give the decision tokens at which the compactor begins to summarise: its threshold, else the least seen."""
+    for name in ("soft_threshold", "threshold_ratio"):
+        threshold = trace.options.get(name)
+        if isinstance(threshold, int | float) and trace.window > 0:
+            return threshold * trace.window
+    return min((record.tokens_before for _, record in summaries(trace)), default=None)
+
+
+def avoidable(trace: Trace) -> tuple[int, ...]:
+    """Give the turns whose summary was not needed: what was offloaded before it was enough by itself."""
+    level = summary_level(trace)
+    return tuple(
+        span.turn
+        for span, record in summaries(trace)
+        if level is not None and record.tokens_after_offload is not None and record.tokens_after_offload < level
+    )
+
+
+def largest_input(trace: Trace) -> tuple[float, int] | None:
+    """Give the largest summarizer request with its cap in real tokens, and its turn; None without requests.
+
+    Recorded figures count by the compactor's meter; they are turned into real tokens by what that meter says of the
+    whole session.
+    """
+    found = max(((r.summary_input_tokens or 0, -s.turn) for s, r in summaries(trace)), default=None)
+    if found is None:
+        return None
+    base, scale = trace.base, trace.scale
+    ours, real = base.meter.tokens, scale.meter.tokens
+    context = _nowhere()
+    counted = ours(base.prefix[-1], context) - ours(0, context)
+    density = (real(scale.prefix[-1], context) - real(0, context)) / counted if counted > 0 else 1.0
+    return found[0] * density + trace.summary_tokens, -found[1]
+
+
+def _nowhere() -> MeterContext:
+    return MeterContext(0, False)
+
+
+def _ranges(trace: Trace) -> Iterator[tuple[int, int]]:
+    """Give the recorded messages that each summary replaced, as ranges of indices."""
+    for span, record in summaries(trace):
+        view = span.before
+        if view is None or not record.summarized or record.error:
+            continue
+        start = 1 if view.has_system else 0
+        stop = start + record.summarized
+        own = view.own_length
+        for item in view.own_buffer[start : min(stop, own)]:
+            if item.index >= 0:
+                yield item.index, item.index + 1
+        if stop > own:
+            yield view.lo + max(start - own, 0), min(view.lo + stop - own, view.hi)
+
+
+def _compute(trace: Trace) -> Mapping[str, Measured]:
+    records = [record for _, record in summaries(trace)]
+    read = sum(record.summary_input_tokens or 0 for record in records)
+    written = sum(record.summary_output_tokens or 0 for record in records)
+    none = Measured(None, "the summarizer was never asked")
+    found = {
+        CALLS: Measured(len(records)),
+        RATE: share(100 * len(records), trace.turns, "no model call"),
+        READ: Measured(read),
+        WRITTEN: Measured(written),
+        READ_SHARE: share(read, sum(load_of(trace).tokens), "nothing was sent"),
+    }
+    prices = trace.prices
+    if prices is None:
+        found[COST_SHARE] = Measured(None, f"no price is known for the model {trace.session.model!r}")
+    else:
+        found[COST_SHARE] = share(
+            summarizer_cost(trace, prices), replay_cost(trace, prices), "the session costs nothing"
+        )
+    largest = largest_input(trace)
+    if largest is None:
+        found[LARGEST] = none
+    elif trace.window > 0:
+        found[LARGEST] = Measured(largest[0] / trace.window)
+    else:
+        found[LARGEST] = Measured(None, "no window is known")
+    often = times_summarised(_ranges(trace), len(trace.base.messages))
+    found[AGAIN] = Measured(sum(1 for times in often if times > OFTEN)) if records else none
+    known = any(record.tokens_after_offload is not None for record in records)
+    if not records:
+        found[AVOIDABLE] = none
+    elif known:
+        found[AVOIDABLE] = Measured(len(avoidable(trace)))
+    else:
+        found[AVOIDABLE] = Measured(None, "the compactor offloads nothing before it summarises")
+    return found
+
+
+MEASURE = MeasureSpec(
+    "m4",
+    "summarizer burden",
+    (
+        Key(CALLS, "calls", Direction.LOWER, "summaries that were asked for and came"),
+        Key(RATE, "a 100 turns", Direction.LOWER, "summarizer calls for each hundred model calls"),
+        Key(READ, "tokens", Direction.LOWER, "tokens that the summarizer read (decision tokens)"),
+        Key(WRITTEN, "tokens", Direction.NEUTRAL, "tokens that the summarizer wrote (decision tokens)"),
+        Key(READ_SHARE, "share", Direction.LOWER, "tokens that the summarizer read / tokens sent to the model"),
+        Key(COST_SHARE, "share", Direction.LOWER, "cost of the summarizer / cost of the whole replay"),
+        Key(LARGEST, "share of the window", Direction.LOWER, "largest summarizer request and its cap / window"),
+        Key(AGAIN, "messages", Direction.LOWER, "recorded messages that were summarised more than twice"),
+        Key(AVOIDABLE, "calls", Direction.LOWER, "summaries that the offloads before them had made unnecessary"),
+    ),
+    _compute,
+)

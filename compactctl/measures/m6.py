@@ -1,0 +1,257 @@
+"""M6, future-reference recall: when the model named something again, could it still see where it had read it?
+
+References are found as in ``_facts.py``. For every reply, each reference that occurred before, but not within the last
+8,000 real tokens of the history, is looked for in the view of that turn. Keyword survival overstates what a model
+recalls: a name that is still there does not say that what was known about it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+from compactctl.context.naming import RESULTS
+from compactctl.context.scale import Scale
+from compactctl.context.view import Item, Kind, MeterContext
+from compactctl.measures._facts import Facts, facts_of
+from compactctl.measures._own import Change, own_changes
+from compactctl.measures._pairs import Pairs, pairs_of
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
+from compactctl.ports import Span
+
+DISTANCE = 8_000  # D of the reference: real tokens that must lie between a reference and its use
+CAVEAT = "keyword survival overstates what a model recalls"
+NUMBER, VISIBLE, REACHABLE = "m6.references", "m6.recall_visible", "m6.recall_reachable"
+ORPHANED, LOST = "m6.orphaned", "m6.lost"
+_VISIBLE, _REACHABLE, _ORPHANED, _LOST = range(4)
+_PATHS = f"{RESULTS}/"
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """The references that replies took up again: ``refs`` and the index where each was last read, turn by turn.
+
+    Those of turn k are from ``start[k]`` to ``start[k + 1]``. ``where[ref]`` lists every message that mentions it.
+    """
+
+    refs: list[int]
+    last: list[int]
+    start: list[int]
+    where: dict[int, list[int]]
+
+
+def find_queries(of: Sequence[Sequence[int]], calls: Sequence[int], limits: Sequence[int]) -> Queries:
+    """Find what the reply of each turn takes up again; ``limits[k]`` is the first message too near to turn k.
+
+    >>> found = find_queries([(7,), (), (7, 9)], calls=[2], limits=[1])  # 9 is new, 7 was read in message 0
+    >>> found.refs, found.last, found.start
+    ([7], [0], [0, 1])
+    """
+    refs: list[int] = []
+    last: list[int] = []
+    start = [0]
+    seen: dict[int, int] = {}
+    turn = 0
+    for i, mentioned in enumerate(of):
+        if turn < len(calls) and i == calls[turn]:
+            for ref in mentioned:
+                at = seen.get(ref)
+                if at is not None and at < limits[turn]:
+                    refs.append(ref)
+                    last.append(at)
+            turn += 1
+            start.append(len(refs))
+        seen.update(dict.fromkeys(mentioned, i))
+    wanted = set(refs)
+    where: dict[int, list[int]] = {ref: [] for ref in wanted}
+    for i, mentioned in enumerate(of):
+        for ref in wanted.intersection(mentioned):
+            where[ref].append(i)
+    return Queries(refs, last, start, where)
+
+
+def recall(counts: Sequence[int]) -> tuple[float, float]:
+    """Give the visible and the reachable recall of counts in the order visible, reachable, orphaned, lost.
+
+    >>> recall([6, 2, 1, 1])
+    (0.6, 0.8)
+    """
+    total = sum(counts)
+    return counts[_VISIBLE] / total, (counts[_VISIBLE] + counts[_REACHABLE]) / total
+
+
+def recall_counts(trace: Trace) -> list[int]:
+    """Count the references of a replay: visible, reachable in a file that the view names, orphaned on disk, lost."""
+    known = trace.cache.get("m6 counts")
+    if not isinstance(known, list):
+        known = trace.cache["m6 counts"] = _count(trace)
+    return known
+
+
+def _queries(trace: Trace) -> Queries:
+    scale, base = trace.scale, trace.base
+    key = f"m6 queries {scale.meter.name} {base.offset} {len(base.messages)} {scale.prefix[-1]}"
+    known = trace.shared.get(key)
+    if not isinstance(known, Queries):
+        known = find_queries(facts_of(trace).of, base.calls, _limits(scale, base.calls))
+        trace.shared[key] = known
+    return known
+
+
+def _limits(scale: Scale, calls: Sequence[int]) -> list[int]:
+    """For each turn, give the first message after which no more than D tokens come before the turn's call."""
+    prefix, tokens, context = scale.prefix, scale.meter.tokens, MeterContext(0, False)
+    limits: list[int] = []
+    at = 0
+    for call in calls:
+        now = tokens(prefix[call], context)
+        while at < call and now - tokens(prefix[at + 1], context) > DISTANCE:
+            at += 1
+        limits.append(at)
+    return limits
+
+
+def _count(trace: Trace) -> list[int]:
+    queries = _queries(trace)
+    sight = _Sight(trace, queries)
+    counts = [0, 0, 0, 0]
+    refs, last, start = queries.refs, queries.last, queries.start
+    for span, change in zip(trace.spans, own_changes(trace), strict=True):
+        sight.move(span, change)
+        here, there = start[span.turn], start[span.until]
+        if here == there:
+            continue
+        # Whatever was last read in the recorded range of the view is seen as it was; only the rest is looked for.
+        lo = span.view.lo
+        older = list(compress(refs[here:there], map(lo.__gt__, last[here:there])))
+        counts[_VISIBLE] += there - here - len(older)
+        for ref in older:
+            counts[sight.look(ref)] += 1
+    return counts
+
+
+class _Sight:
+    """What can be seen in the own items of the view at hand."""
+
+    def __init__(self, trace: Trace, queries: Queries) -> None:
+        self._facts: Facts = facts_of(trace)
+        self._pairs: Pairs = pairs_of(trace)
+        self._where = queries.where
+        size = len(trace.base.messages)
+        self._whole = bytearray(size)  # recorded messages in the view as they were
+        self._named = bytearray(size)  # results in a file whose path is in the view
+        self._stored = bytearray(size)  # results in any file
+        self._made: Counter[int] = Counter()  # references in placeholders, summaries and other made text
+        self._known: dict[int, int] = {}
+        self._paths: dict[str, int] = {}
+        self._of_made: dict[int, tuple[Item, tuple[int, ...], tuple[int, ...]]] = {}
+
+    def move(self, span: Span, change: Change | None) -> None:
+        """Go on to a span; what it leaves is forgotten, what it brings is looked at once."""
+        for record in span.records:
+            for entry in record.offloaded:
+                if entry.file_path not in self._paths:
+                    index = self._pairs.result(entry.tool_call_id, span.view.hi)
+                    self._paths[entry.file_path] = -1 if index is None else index
+                    if index is not None:
+                        self._stored[index] = 1
+                        self._known.clear()
+        if change is None:
+            return
+        self._known.clear()
+        for item in change.removed:
+            self._set(item, 0)
+        for item in change.added:
+            self._set(item, 1)
+
+    def look(self, ref: int) -> int:
+        """Say where a reference can be found that the recorded range of the view does not hold."""
+        known = self._known.get(ref)
+        if known is None:
+            where = self._where[ref]
+            if self._made[ref] > 0 or any(map(self._whole.__getitem__, where)):
+                known = _VISIBLE
+            elif any(map(self._named.__getitem__, where)):
+                known = _REACHABLE
+            elif any(map(self._stored.__getitem__, where)):
+                known = _ORPHANED
+            else:
+                known = _LOST
+            self._known[ref] = known
+        return known
+
+    def _set(self, item: Item, there: int) -> None:
+        if item.kind is Kind.RECORDED and item.index >= 0:
+            self._whole[item.index] = there
+            return
+        refs, files = self._seen_in(item)
+        if there:
+            self._made.update(refs)
+        else:
+            self._made.subtract(refs)
+        for index in files:
+            self._named[index] = there
+
+    def _seen_in(self, item: Item) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Give the references and the offloaded results that a made item names."""
+        known = self._of_made.get(id(item))
+        if known is None:
+            mentioned = self._facts.references.of_message(item.message)
+            refs = tuple(sorted(ref for ref in mentioned if ref in self._where))
+            files: tuple[int, ...] = ()
+            if item.kind is Kind.OFFLOADED:
+                self._stored[item.index] = 1
+                files = (item.index,)
+            elif self._paths:
+                files = self._files_in(item.message.content)
+            known = self._of_made[id(item)] = (item, refs, files)
+        return known[1], known[2]
+
+    def _files_in(self, text: str) -> tuple[int, ...]:
+        found: set[int] = set()
+        at = text.find(_PATHS)
+        while at >= 0:
+            end = at
+            while end < len(text) and text[end] not in " \n|]":
+                end += 1
+            index = self._paths.get(text[at:end], -1)
+            if index >= 0:
+                found.add(index)
+            at = text.find(_PATHS, end)
+        return tuple(sorted(found))
+
+
+def _compute(trace: Trace) -> Mapping[str, Measured]:
+    counts = recall_counts(trace)
+    total = sum(counts)
+    if not total:
+        reason = f"no reply names anything that was last read more than {DISTANCE:,} tokens before"
+        return {NUMBER: Measured(0)} | dict.fromkeys((VISIBLE, REACHABLE, ORPHANED, LOST), Measured(None, reason))
+    visible, reachable = recall(counts)
+    return {
+        NUMBER: Measured(total),
+        VISIBLE: Measured(visible),
+        REACHABLE: Measured(reachable),
+        ORPHANED: share(counts[_ORPHANED], total),
+        LOST: share(counts[_LOST], total),
+    }
+
+
+_D = f"D = {DISTANCE:,} tokens"
+
+MEASURE = MeasureSpec(
+    "m6",
+    f"future-reference recall ({_D}; {CAVEAT})",
+    (
+        Key(
+            NUMBER, "references", Direction.NEUTRAL, f"what replies named again that was last read {_D} before or more"
+        ),
+        Key(VISIBLE, "share", Direction.HIGHER, "of those, what the view of the turn shows"),
+        Key(REACHABLE, "share", Direction.HIGHER, "of those, what the view shows or names the file of"),
+        Key(ORPHANED, "share", Direction.LOWER, "of those, what is in a file that the view does not name"),
+        Key(LOST, "share", Direction.LOWER, "of those, what is neither in the view nor in a file"),
+    ),
+    _compute,
+)

@@ -1,0 +1,177 @@
+"""M8, stability: how often the compactor acts, whether that helps, and whether it ever comes to rest."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from compactctl.context.view import MeterContext
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
+from compactctl.model import CompactionRecord, Tier
+from compactctl.ports import Span
+
+RUN, COMPACTIONS, NO_PROGRESS, GROWN, IDLE = (
+    "m8.emergency_run",
+    "m8.compactions",
+    "m8.no_progress",
+    "m8.grown",
+    "m8.noop_turns",
+)
+SPIRAL, GAP, FLOOR = "m8.spiral", "m8.refill_gap", "m8.floor"
+PROGRESS = 0.10  # a compaction that frees less of its view made no progress
+NEAR = 3  # compactions no more turns apart belong to one spiral
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """One turn at which the view was changed, in decision tokens; ``hard`` where messages went away."""
+
+    turn: int
+    tier: Tier
+    before: int
+    after: int
+    hard: bool
+
+    @property
+    def freed(self) -> float:
+        """The share of the view that was freed; negative where it grew."""
+        return (self.before - self.after) / self.before if self.before else 0.0
+
+
+def longest_chain(turns: Sequence[int], gap: int = NEAR) -> int:
+    """Give the length of the longest chain of turns that are at most ``gap`` apart.
+
+    >>> longest_chain([3, 5, 8, 20, 21])
+    3
+    """
+    best = length = 0
+    last: int | None = None
+    for turn in turns:
+        length = length + 1 if last is not None and turn - last <= gap else 1
+        best, last = max(best, length), turn
+    return best
+
+
+def changed(record: CompactionRecord) -> bool:
+    """Whether a record tells of a changed view."""
+    return (
+        record.tokens_after != record.tokens_before
+        or record.msgs_after != record.msgs_before
+        or bool(record.summarized or record.offloaded)
+    )
+
+
+def compactions_of(trace: Trace) -> list[Compaction]:
+    """Give the turns at which the compactor changed the view, in order; worked out once."""
+    known = trace.cache.get("m8 compactions")
+    if not isinstance(known, list):
+        known = trace.cache["m8 compactions"] = [c for span in trace.spans if (c := _compaction(span)) is not None]
+    return known
+
+
+def tier_runs(trace: Trace) -> Iterator[tuple[int, int, Tier]]:
+    """Give (turn, turns, tier) for the whole replay, in order; neighbours may have one tier."""
+    for span in trace.spans:
+        yield span.turn, 1, max(record.tier for record in span.records)
+        if span.turns > 1:
+            yield span.turn + 1, span.turns - 1, span.quiet_tier
+
+
+def emergency_runs(trace: Trace) -> list[tuple[int, int]]:
+    """Give (first turn, turns) of each unbroken run of Emergency."""
+    found: list[tuple[int, int]] = []
+    end = -1
+    for turn, turns, tier in tier_runs(trace):
+        if tier is not Tier.EMERGENCY:
+            continue
+        if found and end == turn:
+            found[-1] = (found[-1][0], found[-1][1] + turns)
+        else:
+            found.append((turn, turns))
+        end = turn + turns
+    return found
+
+
+def tail_floor(trace: Trace) -> list[int] | None:
+    """For each turn, give the decision tokens of the system message and the kept tail: nothing can go below that.
+
+    None where the compactor does not keep a fixed number of newest messages.
+    """
+    tail = trace.options.get("min_tail_messages")
+    if not isinstance(tail, int):
+        return None
+    tail = tail or 6
+    base = trace.base
+    key = f"m8 floor {tail} {base.meter.name} {base.offset} {base.prefix[-1]}"
+    known = trace.shared.get(key)
+    if not isinstance(known, list):
+        prefix, tokens, context = base.prefix, base.meter.tokens, MeterContext(0, False)
+        head = prefix[1] if len(prefix) > 1 else 0
+        known = trace.shared[key] = [
+            tokens(head + prefix[call] - prefix[max(call - tail, 1)] if call > 1 else prefix[call], context)
+            for call in base.calls
+        ]
+    return known
+
+
+def _compaction(span: Span) -> Compaction | None:
+    records = [record for record in span.records if changed(record)]
+    if not records:
+        return None
+    hard = any(r.summarized or r.dropped or r.tier >= Tier.SOFT for r in records)
+    tier = max(record.tier for record in records)
+    return Compaction(span.turn, tier, records[0].tokens_before, records[-1].tokens_after, hard)
+
+
+def _compute(trace: Trace) -> Mapping[str, Measured]:
+    by_tier = dict.fromkeys(Tier, 0)
+    for _, turns, tier in tier_runs(trace):
+        by_tier[tier] += turns
+    compactions = compactions_of(trace)
+    acted = {compaction.turn for compaction in compactions}
+    idle = sum(
+        turns for turn, turns, tier in tier_runs(trace) if tier is not Tier.NONE and (turns > 1 or turn not in acted)
+    )
+    hard = [compaction.turn for compaction in compactions if compaction.hard]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(hard)]
+    floors = tail_floor(trace)
+    found = {f"m8.turns_{tier.name.lower()}": Measured(turns) for tier, turns in by_tier.items()}
+    found |= {
+        RUN: Measured(max((turns for _, turns in emergency_runs(trace)), default=0)),
+        COMPACTIONS: Measured(len(compactions)),
+        NO_PROGRESS: Measured(sum(1 for c in compactions if c.freed < PROGRESS)),
+        GROWN: Measured(sum(1 for c in compactions if c.after >= c.before)),
+        IDLE: Measured(idle),
+        SPIRAL: Measured(longest_chain(hard)),
+        GAP: Measured(median(gaps)) if gaps else Measured(None, "fewer than two compactions took messages away"),
+    }
+    if floors is None:
+        found[FLOOR] = Measured(None, "the compactor keeps no fixed number of messages")
+    elif trace.window > 0 and floors:
+        found[FLOOR] = Measured(max(floors) / trace.window)
+    else:
+        found[FLOOR] = Measured(None, "no window is known" if floors else "no model call")
+    return found
+
+
+MEASURE = MeasureSpec(
+    "m8",
+    "stability",
+    (
+        *(
+            Key(f"m8.turns_{tier.name.lower()}", "turns", Direction.NEUTRAL, f"turns at tier {tier.label}")
+            for tier in Tier
+        ),
+        Key(RUN, "turns", Direction.LOWER, "longest unbroken run of Emergency"),
+        Key(COMPACTIONS, "compactions", Direction.NEUTRAL, "turns at which the view was changed"),
+        Key(NO_PROGRESS, "compactions", Direction.LOWER, "compactions that freed less than 10 % of their view"),
+        Key(GROWN, "compactions", Direction.LOWER, "compactions after which the view was no smaller"),
+        Key(IDLE, "turns", Direction.LOWER, "turns above a threshold at which nothing was changed"),
+        Key(SPIRAL, "compactions", Direction.LOWER, "longest chain of compactions at most 3 turns apart"),
+        Key(GAP, "turns", Direction.HIGHER, "median turns between compactions that took messages away"),
+        Key(FLOOR, "share of the window", Direction.LOWER, "largest system message + kept tail (decision tokens)"),
+    ),
+    _compute,
+)

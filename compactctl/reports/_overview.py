@@ -1,0 +1,213 @@
+"""What the reports say over several sessions: order, distributions, totals and what could not be measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+from typing import Any
+
+from compactctl.model import Tier
+from compactctl.reports._words import percent
+
+SEVERITIES = ("error", "warn", "info")
+COST_USD = "m4.cost_usd"
+
+Session = Mapping[str, Any]
+
+
+def worst_first(sessions: Sequence[Session]) -> list[int]:
+    """Give the places of the sessions, worst first.
+
+    Worse is: more findings of a severity, the highest first; then failed turns, turns in Emergency, the higher real
+    peak; then the order of the input.
+    """
+    return sorted(range(len(sessions)), key=lambda place: (*_badness(sessions[place]), place))
+
+
+def _badness(session: Session) -> tuple[float, ...]:
+    severities = [finding["severity"] for finding in session["findings"]]
+    by_tier = session["turns_by_tier"] or session["compactions_by_tier"]
+    peak = session["real_peak_occupancy"]
+    return (
+        -severities.count("error"),
+        -severities.count("warn"),
+        -(session["failed_turns"] or 0),
+        -by_tier["emergency"],
+        -(peak if peak is not None else 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TierRow:
+    """One tier over all sessions: turns that it decided, compactions, and how much they took away.
+
+    ``turns`` is None where no session holds turns. ``reductions`` are sorted shares of the tokens before.
+    """
+
+    tier: Tier
+    turns: int | None
+    compactions: int
+    reductions: tuple[float, ...]
+
+    def quantile(self, share: float) -> float | None:
+        """Give the reduction below which this share of the compactions lies; None without compactions."""
+        if len(self.reductions) < 2:
+            return self.reductions[0] if self.reductions else None
+        return quantiles(self.reductions, n=100, method="inclusive")[round(share * 100) - 1]
+
+    def histogram(self) -> tuple[int, ...]:
+        """Count the reductions below 10 %, below 20 %, ... up to 100 %; where the view grew counts as below 10 %."""
+        counts = [0] * 10
+        for reduction in self.reductions:
+            counts[min(9, max(0, int(reduction * 10)))] += 1
+        return tuple(counts)
+
+
+def tier_rows(sessions: Iterable[Session]) -> list[TierRow]:
+    """Give the distribution over tiers, every tier named."""
+    turns: dict[str, int] = {}
+    reductions: dict[int, list[float]] = {int(tier): [] for tier in Tier}
+    for session in sessions:
+        for name, count in (session["turns_by_tier"] or {}).items():
+            turns[name] = turns.get(name, 0) + count
+        for row in session["compactions"]:
+            reductions[row["tier"]].append(row["reduction"])
+    return [
+        TierRow(
+            tier,
+            turns.get(tier.name.lower()) if turns else None,
+            len(reductions[tier]),
+            tuple(sorted(reductions[tier])),
+        )
+        for tier in Tier
+    ]
+
+
+def total(sessions: Iterable[Session], key: str) -> int | None:
+    """Add up a figure over the sessions that have it; None where none has."""
+    known = [session[key] for session in sessions if session[key] is not None]
+    return sum(known) if known else None
+
+
+def measured(sessions: Iterable[Session], key: str) -> float | None:
+    """Add up a measure over the sessions that have it; None where none has."""
+    values = [session["measures"].get(key, {}).get("value") for session in sessions]
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that could not be measured: what, why, and in how many sessions."""
+
+    what: str
+    reason: str
+    sessions: int
+
+
+def coverage(sessions: Sequence[Session]) -> list[Gap]:
+    """List what could not be measured, by what it is; an empty list says that all was."""
+    counts: dict[tuple[str, str], int] = {}
+
+    def count(what: str, reason: str) -> None:
+        counts[what, reason] = counts.get((what, reason), 0) + 1
+
+    for session in sessions:
+        if session["turns"] is None:
+            count("turns, occupancy, reduction of tokens sent", "records written by harness9 hold compactions alone")
+        elif str(session["real_tokens_from"]).startswith("UTF-8 bytes"):
+            count("real tokens by a provider", "the transcript records no usage; bytes / 4 stand in")
+        if session["window_source"] == "assumed":
+            count("the context window", "neither recorded nor known for the model; 200,000 assumed")
+        for key, value in session["measures"].items():
+            if value["value"] is None:
+                count(key, value.get("reason") or "no reason given")
+        if session["lines_skipped"]:
+            count(f"{session['lines_skipped']:,} lines of the transcript", "they could not be read (see `inspect`)")
+        if session["turns"] is not None and not session["measures"]:
+            count("all measures", "the run computed none")
+    return [Gap(what, reason, number) for (what, reason), number in sorted(counts.items())]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Findings of one kind over all sessions; ``worst`` is that of the worst session."""
+
+    id: str
+    severity: str
+    worst: Mapping[str, Any]
+    worst_session: str
+    sessions: int
+
+
+def finding_groups(sessions: Sequence[Session]) -> list[FindingGroup]:
+    """Give the findings of all sessions, one entry a kind and severity, worst first."""
+    groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], str]]] = {}
+    for place in worst_first(sessions):
+        for finding in sessions[place]["findings"]:
+            key = (finding["severity"], finding["id"])
+            groups.setdefault(key, []).append((finding, sessions[place]["session_id"]))
+    found = [
+        FindingGroup(ident, severity, members[0][0], members[0][1], len({session for _, session in members}))
+        for (severity, ident), members in groups.items()
+    ]
+    return sorted(found, key=lambda group: (SEVERITIES.index(group.severity), -group.sessions, group.id))
+
+
+def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Give what every report says at its top: settings, tokens, windows, inputs and runs. Not yet safe to print."""
+    sessions = document["sessions"]
+    settings = document["settings"]
+    options = settings.get("options") or {}
+    if settings:
+        chosen = "".join(f", {name} {_plain(value)}" for name, value in options.items() if value)
+        told = f"{document['settings_hash']}: {settings.get('compactor')}, {settings.get('history')}{chosen}"
+    else:
+        hashes = sorted({run["settings_hash"] or "none recorded" for run in document.get("runs", ())})
+        told = f"{len(hashes)} different: {', '.join(hashes)}" if hashes else "none recorded"
+    formats = _counted(" ".join(filter(None, (s["format"], s["harness_version"]))) for s in sessions)
+    turns = total(sessions, "turns")
+    return [
+        ("settings", told),
+        ("decisions", f"tokens by {_counted(str(s['meter'] or 'n/a') for s in sessions)}"),
+        ("real tokens", _counted(real_source(s) if len(sessions) > 1 else str(s["real_tokens_from"]) for s in sessions)),
+        ("window", _counted(_window(s) for s in sessions)),
+        ("sessions", f"{len(sessions)} ({formats})" if sessions else "0"),
+        ("turns", "n/a" if turns is None else f"{turns:,}"),
+    ]
+
+
+def peak_words(session: Session) -> str:
+    """Give the peak of a session in one sentence that tells which tokens it is in."""
+    bound = session["without_compaction"]
+    without = f"; without compaction {percent(bound['real_peak_occupancy'])}" if bound else ""
+    return f"largest view {percent(session['real_peak_occupancy'])} of the window in real tokens{without}"
+
+
+def real_source(session: Session) -> str:
+    """Give what a session's real tokens rest on, without the figures of the fit."""
+    source = session["real_tokens_from"]
+    return "n/a" if source is None else re.split(r", elsewhere| \(", source, maxsplit=1)[0]
+
+
+def _window(session: Session) -> str:
+    window = session["window"]
+    return "n/a" if window is None else f"{window:,} ({session['window_source']})"
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _counted(words: Iterable[str]) -> str:
+    """Give the different words, most frequent first, with their counts where there are several."""
+    counts: dict[str, int] = {}
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+    if len(counts) == 1:
+        return next(iter(counts))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{count} x {word}" for word, count in ordered[:6])
+    return shown + (f" and {len(ordered) - 6} more" if len(ordered) > 6 else "")

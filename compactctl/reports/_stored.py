@@ -1,0 +1,202 @@
+"""A session's document again, from the lines that the store holds of one run.
+
+The end line of a run is the document without its compactions, and each compaction is a record: nothing is worked out
+anew, so ``report`` cannot say another figure than ``replay`` said. Records of harness9 have no run, no turns and no
+window; what they do not hold is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compactctl.model import AnchorType, Tier, Trigger
+from compactctl.reports._document import NOTHING_FOUND, by_tier_names
+from compactctl.reports._timeline import MOST, Timeline
+
+# What the store itself writes into an end line.
+_STORES_OWN = frozenset({"event", "run", "seq", "status", "stored", "sha"})
+_FAILED_SUMMARY = "LLM summary failed"
+# Looked up once for each of thousands of rows: a dict is several times as quick as the enum.
+_LABELS = {int(tier): tier.label for tier in Tier}
+_TRIGGERS = {str(trigger): str(trigger) for trigger in Trigger}
+
+
+@dataclass(frozen=True, slots=True)
+class Offloaded:
+    """A tool result that a run moved to a file, told once however often the turns after it offloaded it again."""
+
+    path: str
+    tool_call_id: str
+    tool_name: str
+    bytes: int
+    lines: int
+    turn: int | None
+
+
+@dataclass(slots=True)
+class RunLines:
+    """What the store holds of one run: its first and last line, the turns between them and its records.
+
+    ``id`` is empty for the records of harness9, which have no other lines.
+    """
+
+    id: str
+    session_id: str
+    start: Mapping[str, Any] = field(default_factory=dict)
+    end: Mapping[str, Any] = field(default_factory=dict)
+    turns: Sequence[Mapping[str, Any]] = ()
+    records: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(slots=True)
+class StoredSession:
+    """One run of a session, ready for the reports.
+
+    ``document`` is what ``replay --format json`` gave for it. ``settings`` are those of its start line. ``bad_records``
+    counts rows of its record file that are no records.
+    """
+
+    document: dict[str, Any]
+    settings: Mapping[str, Any]
+    settings_hash: str | None
+    tool_version: str | None
+    timeline: Timeline
+    offloads: tuple[Offloaded, ...]
+    bad_records: int = 0
+
+
+def stored_session(lines: RunLines, *, text: bool = True, points: int = MOST) -> StoredSession:
+    """Make a session's document and what else the reports show of it.
+
+    Without ``text``, summaries, anchors and file names are not kept, and ``points`` is how many the timeline has at
+    most: hundreds of sessions fit into memory.
+    """
+    compactions: list[dict[str, Any]] = []
+    offloads: dict[str, Offloaded] = {}
+    bad = 0
+    for row in lines.records:
+        try:
+            compaction = compaction_of(row, numbered=bool(lines.id), text=text)
+            for entry in row.get("offloaded") or ():
+                path = entry["file_path"]
+                if path not in offloads:
+                    offloads[path] = _offloaded(entry, compaction["turn"])
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            bad += 1
+            continue
+        compactions.append(compaction)
+    if lines.id:
+        document = {key: value for key, value in lines.end.items() if key not in _STORES_OWN}
+        document["compactions"] = compactions
+        document["run"] = lines.id
+        failures = (lines.end.get("stored") or {}).get("failures") or {}
+        if any(count for name, count in failures.items() if name != "first"):
+            document["store_failures"] = failures
+    else:
+        document = _recorded_by_harness9(lines, compactions, offloads.values())
+    return StoredSession(
+        document,
+        {key: value for key, value in (lines.start.get("settings") or {}).items() if key != "window"},
+        lines.start.get("settings_hash"),
+        lines.start.get("tool_version"),
+        Timeline.of(lines.turns, points),
+        tuple(offloads.values()),
+        bad,
+    )
+
+
+def compaction_of(row: Mapping[str, Any], *, numbered: bool = True, text: bool = True) -> dict[str, Any]:
+    """Give what ``compaction_document`` gives for the record of this row, without making the record.
+
+    ``numbered`` False says that the row knows neither its turn nor its trigger, as harness9's; without ``text``,
+    summary, anchors and file names are None. Raises ValueError, KeyError or TypeError where the row is not a record.
+    """
+    get = row.get
+    before = int(row["tokens_before"])
+    offloaded = get("offloaded") or ()
+    anchors = get("anchors") or ()
+    tier = int(row["tier"])
+    return {
+        "turn": int(get("turn") or 0) if numbered else None,
+        "tier": tier,
+        "tier_name": _LABELS[tier],
+        "trigger": _TRIGGERS[get("trigger") or "pressure"] if numbered else None,
+        "tokens_before": before,
+        "tokens_after": int(row["tokens_after"]),
+        "reduction": 1.0 - float(get("compression_ratio") or 0.0) if before else 0.0,
+        "msgs_before": int(row["msgs_before"]),
+        "msgs_after": int(row["msgs_after"]),
+        "summarized": int(get("summarized") or 0),
+        "offloaded": len(offloaded),
+        "offloaded_bytes": sum([int(entry["bytes"]) for entry in offloaded]),
+        "preserved_tail": int(get("preserved_tail") or 0),
+        "dropped": int(get("dropped") or 0),
+        "error": str(get("error") or ""),
+        "notes": list(get("notes") or ()),
+        "tokens_after_offload": get("tokens_after_offload"),
+        "anchors_found": sum([anchor["content"] != NOTHING_FOUND for anchor in anchors]),
+        "summary_text": str(get("summary_text") or "") if text else None,
+        "anchors": [_anchor(anchor) for anchor in anchors] if text else None,
+        "files": [str(entry["file_path"]) for entry in offloaded] if text else None,
+        "timestamp": get("timestamp"),
+        "duration": get("duration"),
+    }
+
+
+def _anchor(anchor: Mapping[str, Any]) -> dict[str, str]:
+    kind = str(AnchorType(anchor["type"]))
+    return {"type": kind, "content": str(anchor["content"]), "origin": str(anchor.get("origin") or "")}
+
+
+def _offloaded(entry: Mapping[str, Any], turn: int | None) -> Offloaded:
+    return Offloaded(
+        str(entry["file_path"]),
+        str(entry["tool_call_id"]),
+        str(entry.get("tool_name") or ""),
+        int(entry["bytes"]),
+        int(entry["lines"]),
+        turn,
+    )
+
+
+def _recorded_by_harness9(
+    lines: RunLines, compactions: Sequence[Mapping[str, Any]], offloads: Iterable[Offloaded]
+) -> dict[str, Any]:
+    """Give a document for records that harness9 wrote while it worked: all that they hold, and None for the rest."""
+    files = list(offloads)
+    document = dict.fromkeys(_HARNESS9_KEYS)
+    document.update(
+        session_id=lines.session_id,
+        format="records",
+        harness="harness9",
+        recorded_compactions=[],
+        warnings=[],
+        compactor="harness9",
+        compactions_by_tier=by_tier_names(row["tier_name"] for row in compactions),
+        offloaded_files=len(files),
+        offloaded_bytes=sum(entry.bytes for entry in files),
+        summarizer_calls=sum(1 for row in compactions if row["summarized"] and not row["error"]),
+        summarizer_failures=sum(1 for row in compactions if _FAILED_SUMMARY in row["error"]),
+        measures={},
+        findings=[],
+        compactions=list(compactions),
+        run="",
+    )
+    return document
+
+
+# The keys of a replayed session, in their order.
+_HARNESS9_KEYS: tuple[str, ...] = (
+    *("path", "format", "session_id", "model", "harness", "harness_version", "input_sha256", "messages"),
+    *("model_calls", "tool_calls", "tool_results", "recorded_compactions", "peak_prompt_tokens"),
+    *("lines", "lines_used", "lines_recovered", "lines_ignored", "lines_skipped", "lines_blank"),
+    *("ignored_by_kind", "skipped_by_reason", "skipped_lines", "warnings"),
+    *("window", "window_source", "compactor", "history", "meter", "real_tokens_from"),
+    *("turns", "failed_turns", "turns_by_tier", "compactions_by_tier"),
+    *("peak_tokens", "peak_turn", "peak_occupancy", "real_peak_tokens", "real_peak_turn", "real_peak_occupancy"),
+    *("tokens", "reduction", "offloaded_files", "offloaded_bytes", "offload_failures"),
+    *("summarizer_calls", "summarizer_failures", "summary_input_tokens", "summary_output_tokens"),
+    *("without_compaction", "measures", "findings", "compactions", "run"),
+)

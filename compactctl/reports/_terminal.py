@@ -1,0 +1,331 @@
+"""What ``report`` shows on a terminal: all sessions at once, or one in depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from compactctl.model import Tier
+from compactctl.reports._notices import notices
+from compactctl.reports._overview import (
+    COST_USD,
+    coverage,
+    finding_groups,
+    header,
+    measured,
+    peak_words,
+    tier_rows,
+    total,
+    worst_first,
+)
+from compactctl.reports._paper import Paper, cells
+from compactctl.reports._safe import safe
+from compactctl.reports._stored import StoredSession
+from compactctl.reports._timeline import sparkline
+from compactctl.reports._words import percent, size, tokens
+
+_BAR = "█"
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_SPARK = 24
+_DEEP_SPARK = 72
+_FOLDED_LINES = 3
+_FOLDED_CHARACTERS = 320
+_MOST_FILES = 8
+_COLUMNS = (
+    *("session", "turns", "compactions", "peak", "real peak", "sent", "reduction", "offloads", "summaries"),
+    "tokens over turns",
+)
+
+
+def overview(document: Mapping[str, Any], paper: Paper) -> None:
+    """Write the report over all sessions."""
+    sessions: Sequence[Mapping[str, Any]] = document["sessions"]
+    details: Sequence[StoredSession] = document["details"]
+    _header(document, paper)
+    paper.line("Sessions, worst first; tokens over turns with the highest tier below (w s F E)", "bold")
+    _session_table(sessions, details, paper)
+    paper.line()
+    _tier_table(sessions, paper)
+    paper.line()
+    _totals(sessions, details, paper)
+    _findings(sessions, paper)
+    _coverage(sessions, paper)
+
+
+def in_depth(document: Mapping[str, Any], paper: Paper, *, verbose: bool = False) -> None:
+    """Write each session with every compaction, its anchors, its summary and its files."""
+    _header(document, paper)
+    for session, detail in zip(document["sessions"], document["details"], strict=True):
+        _one_session(session, detail, paper, verbose=verbose)
+    _coverage(document["sessions"], paper)
+
+
+def _header(document: Mapping[str, Any], paper: Paper) -> None:
+    paper.line(f"compactctl {document['tool_version']} report", "bold")
+    for name, value in header(document):
+        paper.wrapped(f"{name:<12} {safe(value)}", "  ")
+    paper.line()
+
+
+def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSession], paper: Paper) -> None:
+    names = short_names([session["session_id"] for session in sessions], paper.width)
+    rows: list[list[str]] = [[*_COLUMNS]]
+    styles = ["bold"]
+    for place in worst_first(sessions):
+        session = sessions[place]
+        blocks, marks = sparkline(details[place].timeline.points, _SPARK)
+        rows.append(
+            [
+                safe(names[place]),
+                _count(session["turns"]) + (f"!{session['failed_turns']}" if session["failed_turns"] else ""),
+                short_tiers(session["compactions_by_tier"]),
+                percent(session["peak_occupancy"]),
+                percent(session["real_peak_occupancy"]),
+                tokens(session["tokens"]),
+                percent(session["reduction"]),
+                f"{session['offloaded_files']} {size(session['offloaded_bytes'])}",
+                _count(session["summarizer_calls"]),
+                blocks,
+            ]
+        )
+        styles.append(_worst_tier(session))
+        bound = session["without_compaction"]
+        if bound is not None and marks.strip():
+            peaks = [percent(bound["peak_occupancy"]), percent(bound["real_peak_occupancy"])]
+            rows.append(["  without compaction", "", "", *peaks, tokens(bound["tokens"]), "", "", "", marks])
+            styles.append("dim")
+    keep = _fitting(rows, paper.width)
+    paper.columns([[row[i] for i in keep] for row in rows], [0 < i < 9 and i != 2 for i in keep], styles)
+
+
+def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
+    """Give the columns that fit; the least needed ones go first, the session and its tiers never."""
+    keep = list(range(len(rows[0])))
+    widths = [max(cells(row[i]) for row in rows) for i in keep]
+    for spare in (8, 3, 7, 9, 5):
+        if width is None or sum(widths[i] for i in keep) + 2 * (len(keep) - 1) <= width:
+            break
+        keep.remove(spare)
+    return keep
+
+
+def short_names(ids: Sequence[str], width: int | None) -> list[str]:
+    """Give the ids, cut to what still tells them apart where the width is small; never below 8 characters.
+
+    >>> short_names(["aaaaaaaa-1111-2222", "bbbbbbbb-1111-2222"], 80)
+    ['aaaaaaaa…', 'bbbbbbbb…']
+    >>> short_names(["aaaaaaaa-1111-2222", "aaaaaaaa-1111-3333"], None)
+    ['aaaaaaaa-1111-2222', 'aaaaaaaa-1111-3333']
+    """
+    if width is None or width >= 160:
+        return list(ids)
+    ordered = sorted(set(ids))
+    shared = dict.fromkeys(ordered, 0)
+    for one, other in pairwise(ordered):
+        same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+        shared[one], shared[other] = max(shared[one], same), max(shared[other], same)
+    lengths = {ident: max(8, shared[ident] + 1) for ident in ordered}
+    return [ident if len(ident) <= lengths[ident] + 1 else ident[: lengths[ident]] + "…" for ident in ids]
+
+
+def short_tiers(counts: Mapping[str, int]) -> str:
+    """Give counts by tier in a few letters.
+
+    >>> short_tiers({"warn": 6, "soft": 0, "full": 15, "emergency": 36})
+    '6w 15F 36E'
+    """
+    letters = {"warn": "w", "soft": "s", "full": "F", "emergency": "E"}
+    return " ".join(f"{count}{letters[name]}" for name, count in counts.items() if count) or "none"
+
+
+def _tier_table(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+    paper.line("Tiers", "bold")
+    rows = [["tier", "turns", "", "", "compactions", "reduction: least", "median", "most", "0 % .. 100 %"]]
+    styles = ["bold"]
+    found = tier_rows(sessions)
+    turns = sum(row.turns or 0 for row in found)
+    for row in found:
+        share = row.turns / turns if turns and row.turns is not None else None
+        counts = row.histogram()
+        top = max(counts) or 1
+        shape = "".join(_EIGHTHS[-(-count * 8 // top)] for count in counts)
+        rows.append(
+            [
+                row.tier.label,
+                _count(row.turns),
+                percent(share),
+                _BAR * round((share or 0) * 20),
+                str(row.compactions) if row.tier is not Tier.NONE else "",
+                *(
+                    [percent(row.reductions[0]), percent(row.quantile(0.5)), percent(row.reductions[-1])]
+                    if row.reductions
+                    else ["", "", ""]
+                ),
+                shape.rstrip(),
+            ]
+        )
+        styles.append(row.tier.name.lower() if row.compactions or row.turns else "dim")
+    keep = _fitting_tiers(rows, paper.width)
+    paper.columns([[row[i] for i in keep] for row in rows], [0 < i < 8 and i != 3 for i in keep], styles, "  ")
+
+
+def _fitting_tiers(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
+    keep = list(range(len(rows[0])))
+    widths = [max(cells(row[i]) for row in rows) for i in keep]
+    for spare in (3, 8):
+        if width is None or sum(widths[i] for i in keep) + 2 * len(keep) <= width:
+            break
+        keep.remove(spare)
+    return keep
+
+
+def _totals(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSession], paper: Paper) -> None:
+    paper.line("Offloads and summaries", "bold")
+    by_tool: dict[str, list[int]] = {}
+    for detail in details:
+        for entry in detail.offloads:
+            sums = by_tool.setdefault(entry.tool_name or "unknown tool", [0, 0])
+            sums[0] += 1
+            sums[1] += entry.bytes
+    listed = sorted(by_tool.items(), key=lambda item: (-item[1][1], item[0]))
+    shown = ", ".join(f"{safe(name)} {count} ({size(total)})" for name, (count, total) in listed[:6])
+    more = f" and {len(listed) - 6} more tools" if len(listed) > 6 else ""
+    files = total(sessions, "offloaded_files") or 0
+    taken = total(sessions, "offloaded_bytes") or 0
+    by = f": {shown}{more}" if shown else ""
+    paper.wrapped(f"{files:,} tool results offloaded, each counted once, {size(taken)}{by}", "  ")
+    failures = total(sessions, "offload_failures") or 0
+    if failures:
+        paper.line(f"  {failures:,} compactions in which an offload failed", "error")
+    paper.wrapped(summary_words(sessions), "  ")
+    paper.line()
+
+
+def summary_words(sessions: Sequence[Mapping[str, Any]]) -> str:
+    """Give what the summarizer was asked and what that cost, in one sentence."""
+    calls, failed = total(sessions, "summarizer_calls"), total(sessions, "summarizer_failures") or 0
+    cost = measured(sessions, COST_USD)
+    dollars = "cost n/a" if cost is None else f"{cost:.4f} US dollars"
+    read, written = total(sessions, "summary_input_tokens"), total(sessions, "summary_output_tokens")
+    lost = f", {failed:,} failed" if failed else ""
+    return f"{_count(calls)} summarizer calls{lost}: {tokens(read)} tokens read, {tokens(written)} written, {dollars}"
+
+
+def _findings(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+    groups = finding_groups(sessions)
+    if not groups:
+        return
+    paper.line("What to look at, worst first", "bold")
+    for group in groups:
+        where = f" in {group.sessions} sessions, worst in" if group.sessions > 1 else " in"
+        name = f"{safe(group.id)}{where} {safe(group.worst_session)}" if len(sessions) > 1 else safe(group.id)
+        paper.line(f"  {group.severity:<5} {name}", group.severity)
+        paper.wrapped(safe(group.worst["message"]), "        ")
+        paper.wrapped(f"try: {safe(group.worst['advice'])}", "        ", "dim")
+    paper.line()
+
+
+def _coverage(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+    gaps = coverage(sessions)
+    if not gaps:
+        return
+    paper.line("Not measured", "bold")
+    for gap in gaps:
+        where = f" ({gap.sessions} of {len(sessions)} sessions)" if len(sessions) > 1 else ""
+        paper.wrapped(f"{safe(gap.what)}: {safe(gap.reason)}{where}", "  ", "dim")
+    paper.line()
+
+
+def _one_session(session: Mapping[str, Any], detail: StoredSession, paper: Paper, *, verbose: bool) -> None:
+    origin = " ".join(filter(None, (session["format"], session["harness"], session["harness_version"])))
+    run = f"run {session['run']}" if session["run"] else "harness9's own records"
+    paper.line(f"{safe(session['session_id'])}  {safe(origin)}, {safe(run)}", "bold")
+    window = "n/a" if session["window"] is None else f"{session['window']:,} ({session['window_source']})"
+    paper.line(f"  {_count(session['turns'])} turns, window {safe(window)}; {peak_words(session)}")
+    paper.line(
+        f"  {tokens(session['tokens'])} tokens sent over all turns, {percent(session['reduction'])} less than without "
+        f"compaction; {short_tiers(session['compactions_by_tier'])} compactions"
+    )
+    paper.line(f"  {summary_words([session])}")
+    _lines_over_turns(session, detail, paper)
+    _findings([session], paper)
+    shown: set[str] = set()
+    for group in notices(session["compactions"], verbose=verbose):
+        paper.line(f"  {group.head}", group.tier)
+        paper.line(f"      {group.details}")
+        for anchor in group.last["anchors"] or ():
+            paper.wrapped(f"{_anchor_name(anchor)}: {_folded(anchor['content'])}", "      ")
+        if group.last["summary_text"]:
+            paper.wrapped(f"summary: {_folded(group.last['summary_text'])}", "      ", "dim")
+        _files(group.rows, detail, shown, paper)
+    if not session["compactions"]:
+        paper.line("  no compaction")
+    paper.line()
+
+
+def _lines_over_turns(session: Mapping[str, Any], detail: StoredSession, paper: Paper) -> None:
+    """Write the occupancy over turns: recorded above simulated, on one scale, with the tiers below."""
+    points = detail.timeline.at_most(_DEEP_SPARK if paper.width is None else min(_DEEP_SPARK, paper.width - 22))
+    if not points:
+        paper.line()
+        return
+    recorded = [point.recorded for point in points]
+    real = [point.real for point in points]
+    top = max((value for value in (*recorded, *real) if value is not None), default=0)
+    paper.line()
+    if any(value is not None for value in recorded):
+        paper.line(f"  {'recorded':<10} {_scaled(recorded, top)}  {_peak(recorded, session)}")
+    paper.line(f"  {'simulated':<10} {_scaled(real, top)}  {_peak(real, session)}")
+    paper.line(f"  {'tiers':<10} {''.join(' wsFE'[point.tier] for point in points)}")
+    paper.line(f"  {'':<10} turns {points[0].first} to {points[-1].last}, real tokens", "dim")
+    paper.line()
+
+
+def _scaled(values: Sequence[int | None], top: int) -> str:
+    return "".join(" " if v is None else _EIGHTHS[1 + min(7, v * 8 // top)] if top else _EIGHTHS[1] for v in values)
+
+
+def _peak(values: Iterable[int | None], session: Mapping[str, Any]) -> str:
+    most = max((value for value in values if value is not None), default=None)
+    share = most / session["window"] if most is not None and session["window"] else None
+    return f"at most {tokens(most)} ({percent(share)})"
+
+
+def _files(rows: Sequence[Mapping[str, Any]], detail: StoredSession, shown: set[str], paper: Paper) -> None:
+    """Write the files that these compactions wrote and no earlier one had."""
+    known = {entry.path: entry for entry in detail.offloads}
+    fresh = [path for path in _unique(path for row in rows for path in row["files"] or ()) if path not in shown]
+    shown.update(fresh)
+    for path in fresh[:_MOST_FILES]:
+        entry = known[path]
+        paper.line(f"      -> {safe(path)}  {safe(entry.tool_name)} {size(entry.bytes)}, {entry.lines:,} lines")
+    if len(fresh) > _MOST_FILES:
+        paper.line(f"      -> and {len(fresh) - _MOST_FILES} more files")
+
+
+def _unique(paths: Iterable[str]) -> Iterator[str]:
+    return iter(dict.fromkeys(paths))
+
+
+def _anchor_name(anchor: Mapping[str, Any]) -> str:
+    origin = f" (only from {anchor['origin']} output)" if anchor["origin"] == "tool" else ""
+    return f"{anchor['type'].replace('_', ' ')}{origin}"
+
+
+def _folded(text: str) -> str:
+    """Give the first lines of a text as one, and how much more there is."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    shown = " / ".join(lines[:_FOLDED_LINES])[:_FOLDED_CHARACTERS]
+    more = len(text) - sum(len(line) for line in lines[:_FOLDED_LINES])
+    cut = len(lines) > _FOLDED_LINES or len(" / ".join(lines[:_FOLDED_LINES])) > _FOLDED_CHARACTERS
+    return safe(shown) + (f" ... ({more:,} more characters)" if cut and more > 0 else "")
+
+
+def _count(number: int | None) -> str:
+    return "n/a" if number is None else f"{number:,}"
+
+
+def _worst_tier(session: Mapping[str, Any]) -> str:
+    counts = session["compactions_by_tier"]
+    return next((name for name in ("emergency", "full", "soft", "warn") if counts[name]), "")

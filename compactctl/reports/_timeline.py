@@ -1,0 +1,139 @@
+"""What happened over the turns of one run, small enough to keep for hundreds of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+# More points than this no screen and no page shows; longer runs are kept as buckets of turns.
+MOST = 480
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_MARKS = " wsFE"
+
+
+class Point(NamedTuple):
+    """One turn, or a bucket of consecutive turns with the largest figure of each kind.
+
+    Tokens are decision tokens unless said otherwise: ``before`` is what the compactor was given, ``tokens`` what it
+    gave, ``lowest`` the smallest such view of the bucket; ``real`` and ``recorded`` are real tokens, None where
+    unknown. ``parts`` is what the largest view was made of.
+    """
+
+    first: int
+    last: int
+    tier: int
+    before: int
+    tokens: int
+    lowest: int
+    real: int | None
+    recorded: int | None
+    failed: bool
+    parts: Mapping[str, int]
+
+    @property
+    def turns(self) -> str:
+        """The turns in words: ``turn 7`` or ``turns 8-15``."""
+        return f"turn {self.first}" if self.first == self.last else f"turns {self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The turn lines of a run as points in the order of their turns; empty where the store holds none."""
+
+    points: tuple[Point, ...] = ()
+    turns: int = 0
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]], most: int = MOST) -> Self:
+        """Take the turn lines of a run; more than ``most`` become buckets."""
+        width = -(-len(rows) // most) if rows else 1
+        if width == 1:
+            return cls(tuple(map(_point, rows)), len(rows))
+        return cls(tuple(_bucket(rows[i : i + width]) for i in range(0, len(rows), width)), len(rows))
+
+    def at_most(self, most: int) -> tuple[Point, ...]:
+        """Give at most so many points, merging neighbours."""
+        width = -(-len(self.points) // most) if self.points else 1
+        if width == 1:
+            return self.points
+        return tuple(merged(self.points[i : i + width]) for i in range(0, len(self.points), width))
+
+    def parts(self) -> list[str]:
+        """Give the parts that views were made of, largest first."""
+        sums: dict[str, int] = {}
+        for point in self.points:
+            for part, tokens in point.parts.items():
+                sums[part] = sums.get(part, 0) + tokens
+        return sorted(sums, key=lambda part: (-sums[part], part))
+
+
+def _point(row: Mapping[str, Any]) -> Point:
+    turn, tokens = row["turn"], row["tokens"]
+    return Point(
+        turn,
+        turn,
+        row["tier"],
+        row["before"],
+        tokens,
+        tokens,
+        row.get("real"),
+        row.get("recorded"),
+        "failed" in row,
+        row.get("by") or {},
+    )
+
+
+def _bucket(rows: Sequence[Mapping[str, Any]]) -> Point:
+    tokens = [row["tokens"] for row in rows]
+    highest = max(tokens)
+    return Point(
+        rows[0]["turn"],
+        rows[-1]["turn"],
+        max([row["tier"] for row in rows]),
+        max([row["before"] for row in rows]),
+        highest,
+        min(tokens),
+        _most([row.get("real") for row in rows]),
+        _most([row.get("recorded") for row in rows]),
+        any(["failed" in row for row in rows]),
+        rows[tokens.index(highest)].get("by") or {},
+    )
+
+
+def merged(points: Sequence[Point]) -> Point:
+    """Give several neighbours as one point."""
+    largest = max(points, key=lambda point: point.tokens)
+    return Point(
+        points[0].first,
+        points[-1].last,
+        max(point.tier for point in points),
+        max(point.before for point in points),
+        largest.tokens,
+        min(point.lowest for point in points),
+        _most([point.real for point in points]),
+        _most([point.recorded for point in points]),
+        any(point.failed for point in points),
+        largest.parts,
+    )
+
+
+def sparkline(points: Sequence[Point], width: int) -> tuple[str, str]:
+    """Give tokens over turns in blocks, scaled to the largest view, and below them the highest tier of each place.
+
+    Marks are ``w`` Warn, ``s`` Soft, ``F`` Full and ``E`` Emergency.
+
+    >>> sparkline([Point(i, i, i, 0, tokens, 0, 0, 0, False, {}) for i, tokens in enumerate((1, 50, 99))], 8)
+    ('▁▄█', ' ws')
+    """
+    step = -(-len(points) // width) if points else 1
+    groups = [points[i : i + step] for i in range(0, len(points), step)]
+    highest = [max([point.tokens for point in group]) for group in groups]
+    top = max(highest, default=0) or 1
+    blocks = "".join([_BLOCKS[min(7, value * 8 // top)] for value in highest])
+    return blocks, "".join([_MARKS[max([point.tier for point in group])] for group in groups])
+
+
+def _most(values: Sequence[int | None]) -> int | None:
+    return max([value for value in values if value is not None], default=None)

@@ -1,0 +1,59 @@
+"""Runs the command line in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pytest
+
+from compactctl.cli.app import run
+
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command gave."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> dict:  # type: ignore[type-arg]
+        """Read stdout as one JSON object."""
+        return orjson.loads(self.out)  # type: ignore[no-any-return]
+
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def command(
+    capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Run ``compactctl`` in an empty directory, with an empty home and environment."""
+    home = tmp_path / "home"
+    work = tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "COMPACTCTL_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+    def go(*arguments: object) -> Ran:
+        capsysbinary.readouterr()
+        status = run([str(argument) for argument in arguments])
+        shown = capsysbinary.readouterr()
+        return Ran(status, shown.out.decode(), shown.err.decode())
+
+    return go
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The directory of the sample sessions."""
+    return SAMPLES
