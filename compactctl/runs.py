@@ -128,7 +128,7 @@ class Tally:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
         self.turns += span.turns
         self.failed_turns += span.turns if span.failed else 0
-        self.turns_by_tier[max(record.tier for record in span.records)] += span.turns
+        self.turns_by_tier[max([record.tier for record in span.records])] += span.turns
         for record in span.records:
             if record.tier is Tier.NONE and not record.error:
                 continue
@@ -151,7 +151,7 @@ class Tally:
         peak = growth.peak(run, self.peak.tokens)
         if peak is not None:
             self.peak = Peak(*peak)
-        peak = scale.growth.peak(run._replace(weight=scale.weight(view)), self.real_peak.tokens)
+        peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, span.until), self.real_peak.tokens)
         if peak is not None:
             self.real_peak = Peak(*peak)
 
