@@ -8,6 +8,8 @@ from compactctl.meters._bytes import Bytes4
 from compactctl.model import Message, Session
 from compactctl.ports import MeterSpec, RankSource
 
+__all__ = ["METER", "Bytes4", "estimate_tokens"]
+
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Estimate the tokens of messages as harness9 does.
