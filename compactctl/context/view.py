@@ -157,9 +157,7 @@ class Base:
         known, scanned, large = self._large_own.get(threshold, ((), 0, []))
         if known is not own or scanned > length:
             scanned, large = 0, []
-        large += [
-            i for i, item in enumerate(own[scanned:length], scanned) if item.result_bytes > threshold
-        ]
+        large += [i for i, item in enumerate(own[scanned:length], scanned) if item.result_bytes > threshold]
         self._large_own[threshold] = (own, length, large)
         return large[bisect_left(large, start) : bisect_left(large, stop)]
 
