@@ -31,7 +31,7 @@ _DRAWN = 20
 
 def report(
     sessions: Annotated[
-        list[str] | None, typer.Argument(help="Session ids, or what they begin with. [default: all in the directory]")
+        list[str] | None, typer.Argument(metavar="[SESSION]...", help="Session ids, or how they begin. [default: all]")
     ] = None,
     run: Annotated[str | None, typer.Option(help="This run (its id or beginning), not the last complete one.")] = None,
     all_runs: Annotated[bool, typer.Option("--all-runs", help="Every complete run of each session.")] = False,

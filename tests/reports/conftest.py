@@ -33,11 +33,14 @@ def _process(*arguments: str | Path, **environment: str) -> subprocess.Completed
 
 
 def _call(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
-    with contextlib.chdir(ROOT), contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+    out, err = io.BytesIO(), io.BytesIO()
+    with (
+        contextlib.chdir(ROOT),
+        contextlib.redirect_stdout(io.TextIOWrapper(out, encoding="utf-8", write_through=True)),
+        contextlib.redirect_stderr(io.TextIOWrapper(err, encoding="utf-8", write_through=True)),
+    ):
         status = app.run(list(map(str, arguments)))
-    out, err = (stream.buffer.getvalue() for stream in streams)  # type: ignore[attr-defined]
-    return subprocess.CompletedProcess(arguments, status, out, err)
+        return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="session")

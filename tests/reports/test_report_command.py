@@ -64,8 +64,8 @@ def test_beginning_of_an_id(state: Path, command: Command) -> None:
 def test_runs(command: Command, tmp_path: Path) -> None:
     """The last complete run of a session is shown, all with --all-runs, and any by the beginning of its id."""
     sample, state = "sample_sessions/short-healthy-fix.jsonl", tmp_path / "state"
-    for window in ("3000", "4000"):
-        assert command("replay", sample, "--window", window, "--state-dir", state, "-q").returncode == 0
+    for flag in ("3000", "4000"):
+        assert command("replay", sample, "--window", flag, "--state-dir", state, "-q").returncode == 0
 
     def shown(*arguments: str) -> list[tuple[int, str]]:
         done = command("report", "--state-dir", state, "-f", "json", *arguments)
@@ -76,7 +76,7 @@ def test_runs(command: Command, tmp_path: Path) -> None:
     both = shown("--all-runs")
 
     assert window == 4000
-    assert [window for window, _ in both] == [3000, 4000]
+    assert [size for size, _ in both] == [3000, 4000]
     assert shown("--run", both[0][1][:8]) == both[:1]
     assert both[1][1] == last
 
