@@ -43,6 +43,11 @@ def seal(row: Mapping[str, Any]) -> bytes:
     return body + _SEAL + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
 
 
+def is_sealed(line: bytes) -> bool:
+    """Say whether a line without its newline has the form of one that compactctl wrote; its hash is not looked at."""
+    return line[-_TAIL : -_TAIL + len(_SEAL)] == _SEAL
+
+
 def unseal(line: bytes) -> dict[str, Any]:
     """Read a line without its newline, whether compactctl or harness9 wrote it; raises BadLineError."""
     sealed = line.startswith(_SEAL, -_TAIL)

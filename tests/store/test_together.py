@@ -22,7 +22,7 @@ Record = Callable[[str, object], None]
 
 START = {"input_sha256": "ab", "settings": {}}
 BIG = "x" * 200_000
-ROUNDS = 500 if TORTURE else 20
+ROUNDS = 200 if TORTURE else 20
 
 
 def write(root: Path, session: str, records: int, wait: float | None = None) -> None:
@@ -128,7 +128,7 @@ def test_verify_leaves_out_what_is_being_written(disk: Path) -> None:
     play(disk, SCENES[0])
     with store.writer("s", START):
         assert verify(store).busy == ["s"]
-    with children(lambda: write(disk, "s", 3)) as (pid,):
+    with children(lambda: write(disk, "s", 3, wait=60)) as (pid,):
         found = verify(store, ["s"], wait=60)
         assert ended(pid) == 0
 
