@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -63,23 +63,28 @@ class Plan:
 
 
 def base_of(
-    session: Session | Sequence[Message], meter: Meter, *, follow: bool = False, overhead: int = 0
+    session: Session | Sequence[Message],
+    meter: Meter,
+    *,
+    follow: bool = False,
+    overhead: int = 0,
+    altered: bool = False,
 ) -> tuple[Base, tuple[RecordedCompaction, ...]]:
     """Weigh a session's messages, and give the recorded compactions that the replay is to follow.
 
     Unless recorded compactions are followed, the summaries that the harness wrote are left out: the history is then
     what it would have been without them. A Session without a system message gets a stub of ``overhead`` tokens of
-    weight first (a bare list never does).
+    weight first (a bare list never does). ``altered`` says that some messages are not as they were recorded.
     """
     if not isinstance(session, Session):
-        return Base(session, meter), ()
+        return Base(session, meter, altered=altered), ()
     messages: Sequence[Message] = session.messages
     if not follow:
         messages = [m for m in messages if m.origin is not Origin.RECORDED_SUMMARY]
     stub = None
     if not messages or messages[0].role != SYSTEM:
         stub = overhead_weight(meter, overhead)
-    return Base(messages, meter, stub), session.compactions if follow else ()
+    return Base(messages, meter, stub, altered=altered), session.compactions if follow else ()
 
 
 def overhead_weight(meter: Meter, tokens: int) -> int:
@@ -173,11 +178,11 @@ def _until_accepted(
 def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -> Step:
     started = plan.clock.now() if plan.clock else None
     step = compactor.step(view, trigger)
-    if step.record.tier is Tier.NONE and not step.record.error:
+    if plan.skip or (step.record.tier is Tier.NONE and not step.record.error):
         return step
     stamp = view.base.messages[view.base.calls[view.turn]].timestamp
     duration = plan.clock.now() - started if plan.clock and started is not None else None
-    record = replace(step.record, history=str(plan.history), timestamp=stamp, duration=duration)
+    record = step.record.stamped(plan.history.value, stamp, duration)
     return Step(step.view, record, step.write_back, step.quiet)
 
 
@@ -240,7 +245,8 @@ class _Reality:
         replacement = [m for m in compaction.replacement or () if m.role != SYSTEM or not system]
         own = system + [view.made(m, Kind.REPLACED) for m in replacement]
         # What was recorded after the compaction goes on behind it.
-        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, True)
+        pristine = not self._base.altered
+        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, pristine)
 
 
 class _CallableModule(ModuleType):

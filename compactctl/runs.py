@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader
@@ -113,6 +113,7 @@ class Tally:
     turns: int = 0
     failed_turns: int = 0
     turns_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
+    records_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
     compactions: list[CompactionRecord] = field(default_factory=list)
     peak: Peak = Peak()
     real_peak: Peak = Peak()
@@ -128,8 +129,12 @@ class Tally:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
         self.turns += span.turns
         self.failed_turns += span.turns if span.failed else 0
-        self.turns_by_tier[max(record.tier for record in span.records)] += span.turns
+        # The later turns of a span were skipped; each would have left a record of its own that changes nothing.
+        self.turns_by_tier[max([record.tier for record in span.records])] += 1
+        self.turns_by_tier[span.quiet_tier] += span.turns - 1
+        self.records_by_tier[span.quiet_tier] += span.turns - 1
         for record in span.records:
+            self.records_by_tier[record.tier] += 1
             if record.tier is Tier.NONE and not record.error:
                 continue
             self.compactions.append(record)
@@ -151,7 +156,7 @@ class Tally:
         peak = growth.peak(run, self.peak.tokens)
         if peak is not None:
             self.peak = Peak(*peak)
-        peak = scale.growth.peak(run._replace(weight=scale.weight(view)), self.real_peak.tokens)
+        peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, span.until), self.real_peak.tokens)
         if peak is not None:
             self.real_peak = Peak(*peak)
 
@@ -225,6 +230,14 @@ class Workbench:
         return self._bounds[id(base)]
 
 
+class Occupied(NamedTuple):
+    """The largest real tokens of some consecutive turns: what was simulated, and what a provider recorded."""
+
+    first: int
+    simulated: int
+    recorded: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one replay of one session gave.
@@ -240,6 +253,7 @@ class Outcome:
     tally: Tally
     bound: Tally
     spans: tuple[Span, ...] = ()
+    occupancy: tuple[Occupied, ...] = ()
     measures: Mapping[str, Measured] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
@@ -298,11 +312,13 @@ def run(
     memory_extractor: MemoryExtractor | None = None,
     measures: Sequence[str] = (),
     skip: bool = False,
+    figures_only: bool = False,
     watch: Callable[[Span], None] | None = None,
 ) -> Outcome:
     """Replay a session and give what can be said about it. ``watch`` sees each span as it comes (to store or show it).
 
-    ``skip`` lets quiet turns be skipped; their records are then not among the compactions.
+    ``skip`` lets quiet turns be skipped; their records are then not among the compactions. ``figures_only`` leaves out
+    what is not a figure: findings, and occupancy over turns.
     """
     compactor = compactor_for(
         bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
@@ -318,11 +334,13 @@ def run(
         if measures:
             kept.append(span)
     outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup))
-    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures)) if measures else outcome
+    if not measures:
+        return outcome
+    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures, figures_only))
 
 
 def _judged(
-    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str]
+    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str], figures_only: bool
 ) -> dict[str, Any]:
     """Compute the measures of a replay and what they mean."""
     trace = Trace(
@@ -338,6 +356,8 @@ def _judged(
         bench.shared,
     )
     measured = measure_all(trace, None if "all" in measures else measures)
+    if figures_only:
+        return {"measures": measured}
     situation = Situation(
         setup.spec.name,
         str(setup.mode),
@@ -346,4 +366,27 @@ def _judged(
         setup.spec.needs_window,
         bench.real[1],
     )
-    return {"spans": kept, "measures": measured, "findings": find(trace, measured, situation)}
+    return {
+        "spans": kept,
+        "occupancy": _occupancy(trace),
+        "measures": measured,
+        "findings": find(trace, measured, situation),
+    }
+
+
+def _occupancy(trace: Trace, most: int = 64) -> tuple[Occupied, ...]:
+    """Give real tokens over turns in at most so many points, beside the recorded prompts."""
+    base, scale = trace.base, trace.scale
+    width = max(1, -(-trace.turns // most))
+    points: list[Occupied] = []
+    for span in trace.spans:
+        for turn in range(span.turn, span.until):
+            usage = base.messages[base.calls[turn]].usage
+            here = Occupied(turn, scale.tokens(span.view_at(turn)), usage.prompt if usage else None)
+            if turn % width == 0:
+                points.append(here)
+                continue
+            last = points[-1]
+            recorded = max((value for value in (last.recorded, here.recorded) if value is not None), default=None)
+            points[-1] = Occupied(last.first, max(last.simulated, here.simulated), recorded)
+    return tuple(points)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compactctl.compactors._ask import Answer
 from compactctl.context.view import Kind, Meter, View
@@ -96,7 +97,8 @@ class ListCompactor(ListFace):
     def __init__(self, user: Compactor | RecordedCompactor, name: str = "") -> None:
         self.user = user
         self.name = name or type(user).__name__
-        self.meter = Bytes4()
+        self.meter: Meter = Bytes4()
+        self.history = HistoryMode(getattr(user, "history", HistoryMode.WRITE_BACK))
 
     def step(self, view: View, trigger: Trigger) -> Step:
         """Hand the user's object the messages and take what it gives."""
@@ -105,7 +107,8 @@ class ListCompactor(ListFace):
         if trigger is Trigger.MANUAL and hasattr(self.user, "compact_force"):
             result = self.user.compact_force(messages)
         elif isinstance(self.user, RecordedCompactor):
-            result, record = self.user.compact_with_record(messages)
+            result, told = self.user.compact_with_record(messages)
+            record = replace(told, turn=view.turn, compactor=told.compactor or self.name, trigger=trigger)
         else:
             result = self.user.compact(messages)
         if len(result) == len(messages) and all(a is b for a, b in zip(result, messages, strict=True)):

@@ -57,6 +57,11 @@ def session_document(outcome: Outcome, head: Mapping[str, Any]) -> dict[str, Any
         "summarizer_failures": tally.summarizer_failures,
         "summary_input_tokens": tally.summary_input_tokens,
         "summary_output_tokens": tally.summary_output_tokens,
+        "occupancy": {
+            "first_turn": [point.first for point in outcome.occupancy],
+            "simulated_real_tokens": [point.simulated for point in outcome.occupancy],
+            "recorded_prompt_tokens": [point.recorded for point in outcome.occupancy],
+        },
         "without_compaction": _figures(outcome.bound, window.tokens),
         "measures": {
             key: {"value": measured.value, **({"reason": measured.reason} if measured.value is None else {})}
@@ -132,7 +137,9 @@ def _figures(tally: Tally, window: int) -> dict[str, Any]:
         "turns": tally.turns,
         "failed_turns": tally.failed_turns,
         "turns_by_tier": {tier.name.lower(): tally.turns_by_tier[tier] for tier in Tier},
-        "compactions_by_tier": by_tier(tally.compactions),
+        "compactions_by_tier": {
+            tier.name.lower(): tally.records_by_tier[tier] for tier in Tier if tier is not Tier.NONE
+        },
         "peak_tokens": tally.peak.tokens,
         "peak_turn": tally.peak.turn,
         "peak_occupancy": tally.peak.occupancy(window),

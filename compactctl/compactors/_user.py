@@ -1,0 +1,203 @@
+"""Compactors that are not the package's: by import path, by file, or from an installed package.
+
+``module:Class``, ``path/to/file.py:Class``, or a name that a package offers in the entry point group
+``compactctl.compactors``. A class is given what its constructor asks for by name; ``context_window`` and ``summarizer``
+are what most need. Its other keywords that have a number, a text or a truth value as default become options.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from compactctl.compactors._list_face import ListCompactor, ListFace
+from compactctl.context.view import Meter, View
+from compactctl.errors import CompactctlError, MissingPathError, UsageError
+from compactctl.meters.bytes4 import Bytes4
+from compactctl.model import Message, Session, Trigger
+from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Step, StepCompactor
+from compactctl.registry import names, plugin, unknown
+
+GROUP = "compactctl.compactors"
+PACKAGE = "compactctl.compactors"
+FACES = ("step", "compact_with_record", "compact", "compact_force")
+OPTION_TYPES = (bool, int, float, str)
+
+
+def load_compactor(text: str) -> CompactorSpec:
+    """Give the compactor that a user named: a plug-in, an entry point, ``module:Class`` or ``file.py:Class``.
+
+    Raises UnknownNameError, MissingPathError for a file that is not there, and UsageError for what cannot be imported
+    or is no compactor.
+    """
+    place, colon, attribute = text.rpartition(":")
+    if colon and place and attribute.isidentifier():
+        return as_spec(_attribute(_module(place), attribute, text), text)
+    offered = {point.name: point for point in entry_points(group=GROUP)}
+    if text in offered and text not in names(PACKAGE):
+        try:
+            found = offered[text].load()
+        except Exception as error:
+            raise UsageError(f"the compactor {text!r} could not be imported: {_said(error)}") from error
+        return as_spec(found, text)
+    if text not in names(PACKAGE):
+        raise unknown("compactor", text, [*names(PACKAGE), *offered, "module:Class", "path.py:Class"])
+    return plugin(PACKAGE, CompactorSpec, text, "compactor")
+
+
+def as_spec(found: Any, name: str) -> CompactorSpec:
+    """Make a plug-in of what a user's module holds: a class or a function that gives a compactor, or a spec itself."""
+    if isinstance(found, CompactorSpec):
+        return found
+    if not callable(found):
+        raise UsageError(f"{name}: this is no compactor but {type(found).__name__}; name a class or a function")
+    if isinstance(found, type) and not any(callable(getattr(found, face, None)) for face in FACES):
+        raise UsageError(f"{name}: the class has no method compact(messages), which is all that it needs")
+    keywords = _keywords(found, name)
+    options = tuple(
+        Option(parameter.name, parameter.default, "see the compactor's own documentation", type(parameter.default))
+        for parameter in keywords.values()
+        if parameter.name not in _GIVEN and type(parameter.default) in OPTION_TYPES
+    )
+
+    def make(chosen: Mapping[str, Any], session: Session | None, ports: Ports) -> UserCompactor:
+        given = {key: give(session, ports) for key, give in _GIVEN.items() if key in keywords}
+        try:
+            built = found(**given, **{option.name: chosen[option.name] for option in options})
+        except CompactctlError:
+            raise
+        except Exception as error:
+            raise UsageError(f"{name} could not be built: {_said(error)}") from error
+        return UserCompactor(built, name, ports.meter)
+
+    return CompactorSpec(
+        name,
+        (inspect.getdoc(found) or "a compactor of the user's").partition("\n")[0],
+        make,
+        options,
+        models="the user's own",
+        meter=str(getattr(found, "meter_name", "bytes4")),
+        history=HistoryMode(getattr(found, "history", HistoryMode.WRITE_BACK)),
+        needs_window="context_window" in keywords,
+        uses_summarizer="summarizer" in keywords,
+    )
+
+
+class UserCompactor(ListFace):
+    """Drives a user's object and turns what goes wrong in it into one line that names it and the turn."""
+
+    def __init__(self, user: Any, name: str, meter: Meter | None = None) -> None:
+        self.name = name
+        self.meter: Meter = meter or Bytes4()
+        self._driver: StepCompactor = user if hasattr(user, "step") else ListCompactor(_Checked(user, name), name)
+
+    def step(self, view: View, trigger: Trigger) -> Step:
+        """Let the user's object do it; raises UsageError where it fails."""
+        try:
+            return self._driver.step(view, trigger)
+        except CompactctlError:
+            raise
+        except Exception as error:
+            raise UsageError(f"{self.name} failed at turn {view.turn}: {_said(error)}") from error
+
+
+class _Checked:
+    """A user's object whose answers are seen to be lists of messages."""
+
+    def __init__(self, user: Any, name: str) -> None:
+        self._user = user
+        self._name = name
+        if hasattr(user, "compact_with_record"):
+            self.compact_with_record = self._with_record
+        if hasattr(user, "compact_force"):
+            self.compact_force = lambda messages: self._checked(user.compact_force(messages))
+
+    def compact(self, messages: Sequence[Message]) -> list[Message]:
+        """Hand the messages on and look at what comes back."""
+        run: Callable[[Sequence[Message]], Any] = getattr(self._user, "compact", None) or self._user.compact_force
+        return self._checked(run(messages))
+
+    def _with_record(self, messages: Sequence[Message]) -> Any:
+        result, record = self._user.compact_with_record(messages)
+        return self._checked(result), record
+
+    def _checked(self, result: Any) -> list[Message]:
+        if not isinstance(result, Sequence) or not all(isinstance(message, Message) for message in result):
+            raise UsageError(f"{self._name} must give a list of compactctl.Message, it gave {type(result).__name__}")
+        return list(result)
+
+
+_GIVEN: dict[str, Callable[[Session | None, Ports], Any]] = {
+    "context_window": lambda session, ports: ports.context_window,
+    "summarizer": lambda session, ports: ports.summarizer,
+    "offloader": lambda session, ports: ports.offloader,
+    "meter": lambda session, ports: ports.meter,
+    "session": lambda session, ports: session,
+    "session_id": lambda session, ports: session.id if session else "",
+    "summary_tokens": lambda session, ports: ports.summary_tokens,
+    "protect": lambda session, ports: ports.protect,
+}
+
+
+def _keywords(found: Callable[..., Any], name: str) -> dict[str, inspect.Parameter]:
+    """Give the keywords that a constructor takes; raises UsageError where one is needed that nobody can give."""
+    try:
+        parameters = inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        return {}
+    taken = {
+        key: parameter
+        for key, parameter in parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    missing = [key for key, parameter in taken.items() if parameter.default is parameter.empty and key not in _GIVEN]
+    if missing:
+        raise UsageError(
+            f"{name} asks for {', '.join(missing)}, which nobody gives: have a default, or one of {', '.join(_GIVEN)}"
+        )
+    return taken
+
+
+def _module(place: str) -> Any:
+    if not place.endswith(".py"):
+        # An installed command does not look for modules in the working directory, where users keep theirs.
+        here = "" not in sys.path
+        if here:
+            sys.path.append("")
+        try:
+            return importlib.import_module(place)
+        except Exception as error:
+            raise UsageError(f"the module {place!r} could not be imported: {_said(error)}") from error
+        finally:
+            if here:
+                sys.path.remove("")
+    spec = importlib.util.spec_from_file_location("compactctl_user_compactor", place)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{place!r} could not be imported")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except FileNotFoundError as error:
+        if error.filename == place:
+            raise MissingPathError(f"no such file: {place!r}") from error
+        raise UsageError(f"{place!r} could not be imported: {_said(error)}") from error
+    except Exception as error:
+        raise UsageError(f"{place!r} could not be imported: {_said(error)}") from error
+    return module
+
+
+def _attribute(module: Any, attribute: str, text: str) -> Any:
+    try:
+        return getattr(module, attribute)
+    except AttributeError as error:
+        raise UsageError(f"{text}: there is no {attribute!r} in it") from error
+
+
+def _said(error: BaseException) -> str:
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"

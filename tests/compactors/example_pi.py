@@ -1,0 +1,22 @@
+from compactctl import Message, SummaryRequest, estimate_tokens
+
+
+class Pi:
+    """Follows pi 0.73: near the end of the window all but the newest 20,000 tokens become a summary."""
+
+    def __init__(self, context_window, summarizer, reserve=16_384, keep_recent=20_000):
+        self.limit, self.keep, self.summarizer = context_window - reserve, keep_recent, summarizer
+
+    def compact(self, messages):
+        if estimate_tokens(messages) <= self.limit:
+            return messages
+        start = 1 if messages[0].role == "system" else 0
+        cut = len(messages) - 1
+        while cut > start and estimate_tokens(messages[cut - 1 :]) <= self.keep:
+            cut -= 1
+        while cut > start and messages[cut].role == "tool":  # never begin with a result whose call is gone
+            cut -= 1
+        if cut <= start + 1:
+            return messages
+        reply = self.summarizer.summarize(SummaryRequest(messages[start:cut]))
+        return [*messages[:start], Message("user", reply.text), *messages[cut:]]
