@@ -181,7 +181,7 @@ class Store:
             if home is None or fd is None:
                 return
             try:
-                yield from read_rows(home.fs, fd, counts)
+                yield from read_rows(home.fs, fd, counts, harness9=room == RECORDS)
             except OSError as exc:
                 raise store_error(home.label(name + JSONL), exc) from exc
             finally:
