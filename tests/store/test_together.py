@@ -12,7 +12,7 @@ import pytest
 from compactctl.errors import LockedError
 from compactctl.model import CompactionRecord, Tier
 from compactctl.store import open_store
-from compactctl.store.gc import Selection
+from compactctl.store.gc import Selection, apply_gc, plan_gc
 from compactctl.store.verify import verify
 from tests.store.faults import in_child
 from tests.store.points import TORTURE, collect, mine
@@ -156,7 +156,10 @@ def test_two_stores_that_share_their_records_never_mix_lines(disk: Path) -> None
     with one.writer("s", START) as run:
         with pytest.raises(LockedError, match="another process"), two.writer("s", START):
             pass
+        with pytest.raises(LockedError, match="another process"):
+            apply_gc(two, plan_gc(two, Selection(("s",))))
         run.end()
+    assert two.sessions() == ["s"]
     with two.writer("s", START) as run:
         run.end()
 
