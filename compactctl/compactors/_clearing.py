@@ -19,9 +19,8 @@ def clearable(view: View, keep: int, *, spared: Collection[str] = (), only: Coll
     cleared already or would not be smaller for it.
     """
     results = view.large_results(ANY_SIZE, 0, len(view))
-    old = results[: len(results) - keep] if keep > 0 else results
     found = []
-    for position in old:
+    for position in results[: max(len(results) - keep, 0)]:
         if byte_length(view.message(position).content) <= len(CLEARED):
             continue
         tool = view.tool_name(position) if spared or only else ""
