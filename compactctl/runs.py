@@ -7,15 +7,17 @@ A ``Workbench`` makes a session ready once; ``run`` replays it under a ``Setup``
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Meter, MeterContext
-from compactctl.meters import best_meter
+from compactctl.context.view import Base, Meter
+from compactctl.findings import Finding, Situation, find
+from compactctl.measures import Measured, Prices, Trace, measure_all
+from compactctl.meters import best_meter, make_meter
 from compactctl.model import (
     CompactionRecord,
     OffloadEntry,
@@ -28,14 +30,13 @@ from compactctl.ports import (
     CompactorSpec,
     HistoryMode,
     MemoryExtractor,
-    MeterSpec,
     Offloader,
     Ports,
+    RankSource,
     Span,
     StepCompactor,
     Summarizer,
 )
-from compactctl.registry import plugin
 from compactctl.replay import Limits, Plan, base_of, overhead_weight, walk
 from compactctl.settings import canonical
 
@@ -127,7 +128,7 @@ class Tally:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
         self.turns += span.turns
         self.failed_turns += span.turns if span.failed else 0
-        self.turns_by_tier[max(record.tier for record in span.records)] += span.turns
+        self.turns_by_tier[max([record.tier for record in span.records])] += span.turns
         for record in span.records:
             if record.tier is Tier.NONE and not record.error:
                 continue
@@ -150,7 +151,7 @@ class Tally:
         peak = growth.peak(run, self.peak.tokens)
         if peak is not None:
             self.peak = Peak(*peak)
-        peak = scale.growth.peak(run._replace(weight=scale.weight(view)), self.real_peak.tokens)
+        peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, span.until), self.real_peak.tokens)
         if peak is not None:
             self.real_peak = Peak(*peak)
 
@@ -158,9 +159,19 @@ class Tally:
 class Workbench:
     """A session made ready for any number of replays: each message is weighed once under each meter."""
 
-    def __init__(self, session: Session, window: Window, real: tuple[Meter, str] | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        window: Window,
+        *,
+        prices: Prices | None = None,
+        ranks: RankSource | None = None,
+        real: tuple[Meter, str] | None = None,
+    ) -> None:
         self.session = session
         self.window = window
+        self.prices = prices
+        self._ranks = ranks
         self._real = real
         self.shared: dict[str, Any] = {}
         self._bases: dict[tuple[str, bool, int], tuple[Base, tuple[RecordedCompaction, ...]]] = {}
@@ -179,7 +190,7 @@ class Workbench:
     def meter(self, name: str) -> Meter:
         """Give a meter by name, made once for this session; raises UnknownNameError."""
         if name not in self._meters:
-            self._meters[name] = plugin("compactctl.meters", MeterSpec, name, "meter").make(self.session)
+            self._meters[name] = make_meter(name, self.session, self._ranks)
         return self._meters[name]
 
     def base(self, meter: str, follow: bool, overhead: int) -> tuple[Base, tuple[RecordedCompaction, ...]]:
@@ -214,6 +225,14 @@ class Workbench:
         return self._bounds[id(base)]
 
 
+class Occupied(NamedTuple):
+    """The largest real tokens of some consecutive turns: what was simulated, and what a provider recorded."""
+
+    first: int
+    simulated: int
+    recorded: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one replay of one session gave.
@@ -229,8 +248,9 @@ class Outcome:
     tally: Tally
     bound: Tally
     spans: tuple[Span, ...] = ()
-    measures: Mapping[str, Any] = field(default_factory=dict)
-    findings: tuple[Any, ...] = ()
+    occupancy: tuple[Occupied, ...] = ()
+    measures: Mapping[str, Measured] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
     @property
     def reduction(self) -> float | None:
@@ -306,4 +326,56 @@ def run(
             watch(span)
         if measures:
             kept.append(span)
-    return Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup), tuple(kept))
+    outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup))
+    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures)) if measures else outcome
+
+
+def _judged(
+    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str]
+) -> dict[str, Any]:
+    """Compute the measures of a replay and what they mean."""
+    trace = Trace(
+        bench.session,
+        base,
+        kept,
+        bench.scale(base),
+        bench.window.tokens,
+        setup.reserve,
+        bench.prices,
+        setup.options,
+        setup.summary_tokens,
+        bench.shared,
+    )
+    measured = measure_all(trace, None if "all" in measures else measures)
+    situation = Situation(
+        setup.spec.name,
+        str(setup.mode),
+        setup.meter or setup.spec.meter,
+        bench.window.source,
+        setup.spec.needs_window,
+        bench.real[1],
+    )
+    return {
+        "spans": kept,
+        "occupancy": _occupancy(trace),
+        "measures": measured,
+        "findings": find(trace, measured, situation),
+    }
+
+
+def _occupancy(trace: Trace, most: int = 64) -> tuple[Occupied, ...]:
+    """Give real tokens over turns in at most so many points, beside the recorded prompts."""
+    base, scale = trace.base, trace.scale
+    width = max(1, -(-trace.turns // most))
+    points: list[Occupied] = []
+    for span in trace.spans:
+        for turn in range(span.turn, span.until):
+            usage = base.messages[base.calls[turn]].usage
+            here = Occupied(turn, scale.tokens(span.view_at(turn)), usage.prompt if usage else None)
+            if turn % width == 0:
+                points.append(here)
+                continue
+            last = points[-1]
+            recorded = max((value for value in (last.recorded, here.recorded) if value is not None), default=None)
+            points[-1] = Occupied(last.first, max(last.simulated, here.simulated), recorded)
+    return tuple(points)

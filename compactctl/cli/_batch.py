@@ -12,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from compactctl.errors import CompactctlError
+from compactctl.errors import CompactctlError, Interrupted
 from compactctl.model import Session
 from compactctl.transcripts import Account, Candidate, Found, distinct_ids, empty_roots, load_candidate
 
@@ -66,6 +66,8 @@ class Worker(Generic[Result]):
             told = replace(session, id=name.id, warnings=name.warnings)
             try:
                 yield self.task(told, self.context)
+            except Interrupted:
+                raise
             except CompactctlError as error:
                 yield Failed(name.id, error)
 

@@ -11,17 +11,18 @@ from typing import Any
 import compactctl
 from compactctl.context.composition import Composition
 from compactctl.context.view import MeterContext
+from compactctl.context.window import choose_window
 from compactctl.errors import StoreError
-from compactctl.model import Session, Tier
+from compactctl.model import Session, Tier, first_timestamp
 from compactctl.ports import Clock, CompactorSpec, HistoryMode, Offloader, Span, Summarizer, SummarizerSpec
 from compactctl.registry import plugin
 from compactctl.reports._document import session_document, short_path
 from compactctl.reports._words import size
 from compactctl.runs import Outcome, Setup, Window, Workbench, run, settings_hash
 from compactctl.settings import Resolved, compactor_options
+from compactctl.tables import model_window, prices, rank_bytes
 from compactctl.transcripts import inspect_facts
 
-ASSUMED_WINDOW = 200_000
 # What of a session's document the records hold already, or the start line.
 _NOT_IN_END_LINE = frozenset({"compactions"})
 
@@ -79,12 +80,18 @@ def state_line(settings: Resolved) -> str:
 
 
 def window_of(settings: Resolved, session: Session) -> Window:
-    """Choose a session's window: the flag, what was recorded, else what is assumed (DESIGN.md, Replay 5)."""
-    if settings["window"]:
-        return Window(settings["window"], settings.values["window"].origin)
-    if session.context_window:
-        return Window(session.context_window, "recorded")
-    return Window(ASSUMED_WINDOW, "assumed")
+    """Choose a session's window: the flag, what was recorded or can be inferred, the model table, else 200,000."""
+    return Window(*choose_window(settings["window"], session, model_window))
+
+
+def workbench(settings: Resolved, session: Session) -> Workbench:
+    """Make a session ready: its window, prices and meters."""
+    return Workbench(
+        session,
+        window_of(settings, session),
+        prices=prices(session.model, first_timestamp(session.messages), settings.prices),
+        ranks=rank_bytes,
+    )
 
 
 def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: Clock | None = None) -> Replayed:
@@ -94,7 +101,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
     """
     settings = work.settings
     setup = setup_of(settings, work.compact_at)
-    bench = Workbench(session, window_of(settings, session))
+    bench = workbench(settings, session)
     measures = () if settings["measures"] == ("none",) else settings["measures"]
 
     def go(offloader: Offloader | None, watch: Callable[[Span], None] | None) -> Outcome:

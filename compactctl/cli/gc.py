@@ -89,7 +89,7 @@ def seconds(text: str) -> float:
     >>> seconds("14d"), seconds("90m")
     (1209600.0, 5400.0)
     """
-    match = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip().lower())
+    match = re.fullmatch(r"([0-9]{1,9})([smhdw])", text.strip().lower())
     if match is None:
         raise UsageError(f"--older-than {text!r}: give a number and one of s, m, h, d, w, for example 14d")
     return float(match[1]) * _UNITS[match[2]]

@@ -6,20 +6,21 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from compactctl.cli import _options as opt
-from compactctl.cli._output import Target, targets, write
+from compactctl.cli._output import Target, shown, targets, write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._stored import Choice, Damage, names_of, read_sessions
-from compactctl.errors import CompactctlError, NothingMatchedError
-from compactctl.reports._document import root_document
+from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
 from compactctl.reports._paper import Paper
-from compactctl.reports._stored import StoredSession
+from compactctl.reports._stored import StoredSession, report_document
+from compactctl.reports._tables import TABLES
 from compactctl.reports._terminal import in_depth, overview
 from compactctl.reports._timeline import MOST
 
@@ -39,6 +40,9 @@ def report(
     format: opt.Format = None,
     output: opt.Output = None,
     include_text: opt.IncludeText = False,
+    rows: Annotated[
+        str | None, typer.Option(help=f"Rows of csv and parquet: {', '.join(TABLES)}. [default: sessions]")
+    ] = None,
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
@@ -54,18 +58,23 @@ def report(
       compactctl report
       compactctl report 4f0c2e81
       compactctl report -o report.html -o tiers.png -o sessions.csv
+      compactctl report -o report/ --quiet
+      compactctl report --rows compactions -o compactions.csv
       compactctl report --format markdown >> "$GITHUB_STEP_SUMMARY"
       compactctl report --records-dir ~/.harness9/compaction_records
     """
     settings = opt.resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, None)
-    wanted = targets(format, output)
+    wanted = targets(format, [name for name in output or () if not name.endswith("/")])
+    sites = [Path(name) for name in output or () if name.endswith("/")]
     from compactctl.store import open_store
 
     store = open_store(settings["state_dir"], settings["records_dir"])
     names = names_of(store, sessions or ())
     choice = Choice(all_runs, run)
     text = include_text or (bool(sessions) and any(not target.report.shared for target in wanted))
-    points = MOST if len(names) <= _DRAWN else _SPARK_POINTS
+    if rows is not None and rows not in TABLES:
+        raise UsageError(f"--rows {rows}: no such table; known: {', '.join(TABLES)}")
+    points = sys.maxsize if rows == "turns" else MOST if len(names) <= _DRAWN else _SPARK_POINTS
     damage = Damage()
     found: list[StoredSession] = []
     with progress(quiet=quiet) as show, _no_collector():
@@ -75,31 +84,12 @@ def report(
     notes(damage.warnings, quiet=quiet)
     errors = _unmatched(found, damage, run, named=bool(sessions))
     if found:
-        document = report_document(found)
+        document = report_document(found) | ({"rows": rows} if rows else {})
         _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
+        for site in sites:
+            again = read_sessions(store, names, choice, Damage(), text=include_text, points=MOST)
+            write_site(site, document, again, include_text=include_text)
     return problems(errors)
-
-
-def report_document(found: Sequence[StoredSession]) -> dict[str, Any]:
-    """Give the root object of a report: settings where all runs share them, the runs, and the sessions.
-
-    ``details`` holds what only some outputs draw.
-    """
-    hashes = {stored.settings_hash for stored in found}
-    shared = dict(found[0].settings) if len(hashes) == 1 else {}
-    document = root_document("report", shared, [stored.document for stored in found])
-    if len(hashes) > 1 or None in hashes:
-        document["settings_hash"] = None
-    runs = [
-        {
-            "session_id": stored.document["session_id"],
-            "run": stored.document["run"],
-            "settings_hash": stored.settings_hash,
-            "tool_version": stored.tool_version,
-        }
-        for stored in found
-    ]
-    return document | {"runs": runs, "details": found}
 
 
 def _show(
@@ -119,11 +109,36 @@ def _show(
     write(document, wanted, include_text=include_text)
 
 
-def _unmatched(found: Sequence[StoredSession], damage: Damage, run: str | None, *, named: bool) -> list[CompactctlError]:
+def write_site(
+    folder: Path, document: Mapping[str, Any], again: Iterable[tuple[int, StoredSession]], *, include_text: bool
+) -> None:
+    """Write an index of all sessions and a page of each into a directory, which is made where it is missing.
+
+    ``again`` gives the sessions in the document's order, so that only one is in memory in full. Raises StoreError where
+    the directory cannot be written.
+    """
+    from compactctl.reports.html import index, render as page
+
+    # Numbers, not ids: an id comes out of a transcript and never becomes a path.
+    names = [f"session-{number:05}.html" for number in range(1, len(document["sessions"]) + 1)]
+    try:
+        folder.mkdir(exist_ok=True)
+        for name, (_, stored) in zip(names, again, strict=True):
+            folder.joinpath(name).write_bytes(page(shown(report_document([stored]), include_text=include_text)))
+        folder.joinpath("index.html").write_bytes(index(shown(document, include_text=include_text), names))
+    except OSError as error:
+        raise StoreError(f"--output {folder}/: {error.strerror}") from error
+
+
+def _unmatched(
+    found: Sequence[StoredSession], damage: Damage, run: str | None, *, named: bool
+) -> list[CompactctlError]:
     errors: list[CompactctlError] = []
     for name in damage.incomplete:
         if named or run is None:
-            told = f"session {name!r} has no {f'run {run!r}' if run else 'complete run'} and is not shown; replay it again"
+            told = (
+                f"session {name!r} has no {f'run {run!r}' if run else 'complete run'} and is not shown; replay it again"
+            )
             errors.append(NothingMatchedError(told)) if named else note(f"warning: {told}")
     if not found and not errors:
         errors.append(NothingMatchedError("no run to report; `compactctl replay PATH` makes one"))

@@ -176,7 +176,7 @@ class TieredCompactor(ListFace):
             act.after = act.smaller.repaired()
             act.preserved_tail = len(act.after) - 1
             return
-        self._extract(act, view.messages(1, 1 + span))
+        self._extract(view.span(1, 1 + span), act)
         if not self.policy.remeasure_after_offload:
             act.smaller = self._offload(act, span)
         act.tokens_after_offload = act.smaller.tokens
@@ -187,7 +187,7 @@ class TieredCompactor(ListFace):
             return
         act.charge(answer)
         anchors, prose = parse_anchors_and_summary(answer.text)
-        if all(is_missing(anchor) for anchor in anchors):
+        if all(map(is_missing, anchors)):
             act.note("anchors_missing" if answer.text.strip() else "summary_empty")
         merged = merge_anchors(self.last_anchors, anchors)
         tasks = self.todo_injector.active_tasks() if self.todo_injector else ""
@@ -260,7 +260,7 @@ class TieredCompactor(ListFace):
         """Give the files that a compaction message lists: those of this act, or all of them."""
         return list(self._files.values()) if self.policy.file_index else offloaded
 
-    def _extract(self, act: _Act, messages: Sequence[Message]) -> None:
+    def _extract(self, messages: Sequence[Message], act: _Act) -> None:
         if self.memory_extractor is None:
             return
         try:
@@ -275,7 +275,7 @@ class TieredCompactor(ListFace):
         try:
             return ask(
                 self.summarizer,
-                view.messages(1, 1 + span),
+                view.span(1, 1 + span),
                 self.meter,
                 weight=view.weight_between(1, 1 + span),
                 turn=view.turn,

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from compactctl.context.view import Item, Kind, View
-from compactctl.measures._own import Change, own_changes
+from compactctl.measures._own import Change, Piece, cut_pieces, own_changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
-from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message
+from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER
 from compactctl.ports import Span
 
 FAULTY, FAULTS = "m5.faulty_turns", "m5.faults"
@@ -80,47 +81,43 @@ def unread_results(trace: Trace) -> list[Unread]:
 
 
 class _Runs:
-    """The own items of a view as runs of consecutive recorded messages, with made items between them."""
+    """The own items of the view at hand as runs of consecutive recorded messages, with made items between them.
+
+    A placeholder that stands for a recorded message is part of its run: it has the same role and ids.
+    """
 
     def __init__(self) -> None:
-        self.starts: list[int] = []  # positions
-        self.heads: list[Item] = []
-        self.length = 0
+        self._runs: list[Piece] = []
 
     def apply(self, change: Change) -> None:
-        while self.starts and self.starts[-1] >= change.keep:
-            self.starts.pop()
-            self.heads.pop()
-        self.length = change.keep
-        expected = self.heads[-1].index + self.length - self.starts[-1] if self.starts else -1
-        if self.starts and self.heads[-1].index < 0:
-            expected = -1
-        for item in change.added:
-            if item.index < 0 or item.index != expected:
-                self.starts.append(self.length)
-                self.heads.append(item)
-            expected = item.index + 1 if item.index >= 0 else -1
-            self.length += 1
+        """Go on to the next view."""
+        runs = self._runs
+        cut_pieces(runs, change.keep)
+        position, start, stop = runs.pop()[:3] if runs and runs[-1].item is None else (0, 0, 0)
+        for piece in change.added:
+            if piece.start >= 0 and piece.start == stop and stop > start:
+                stop = piece.stop
+                continue
+            if stop > start:
+                runs.append(Piece(position, start, stop, None))
+            position, start, stop = piece[:3]
+            if start < 0:
+                runs.append(piece)
+                stop = start
+        if stop > start:
+            runs.append(Piece(position, start, stop, None))
 
-    def pieces(self, view: View) -> Iterator[tuple[int, int] | Item]:
-        """Give ranges of recorded indices and made items in order, the recorded rest of the view last."""
-        waiting: tuple[int, int] | None = None
-        ends = [*self.starts[1:], self.length]
-        for start, end, head in zip(self.starts, ends, self.heads, strict=True):
-            if waiting is not None:
-                yield waiting
-                waiting = None
-            if head.index < 0:
-                yield head
-            else:
-                waiting = (head.index, head.index + end - start)
-        if waiting is not None and waiting[1] == view.lo:
-            yield waiting[0], view.hi
-            return
-        if waiting is not None:
-            yield waiting
-        if view.hi > view.lo:
-            yield view.lo, view.hi
+    def pieces(self, view: View) -> list[Piece]:
+        """Give the runs and made items in order, the recorded rest of the view last."""
+        rest = Piece(view.own_length, view.lo, view.hi, None)
+        runs = self._runs
+        if runs and runs[-1].item is None and runs[-1].stop == view.lo:
+            return [*runs[:-1], Piece(runs[-1].position, runs[-1].start, view.hi, None)]
+        return [*runs, rest] if view.hi > view.lo else runs
+
+    def holds(self, index: int) -> bool:
+        """Whether a recorded message is in the own part."""
+        return any(run.start <= index < run.stop for run in self._runs)
 
 
 def _faults(trace: Trace) -> Iterator[Fault]:
@@ -137,7 +134,7 @@ def _faults(trace: Trace) -> Iterator[Fault]:
             found, lo = {}, 0
             continue
         if change is not None or view.lo != lo:
-            found, lo = _Check(view, pairs, users).run(list(runs.pieces(view))), view.lo
+            found, lo = _Check(view, pairs, users).run(runs.pieces(view)), view.lo
         else:
             found = _still(found, view)
         for kind, count in found.items():
@@ -162,14 +159,9 @@ def _late_orphans(span: Span, pairs: Pairs, runs: _Runs) -> Iterator[Fault]:
     far = pairs.far
     for i in far[bisect_left(far, view.hi) : bisect_left(far, stop)]:
         call = pairs.caller[i]
-        held = any(head.index <= call < head.index + end - start for start, end, head in _ranges(runs))
-        if 0 <= call < view.lo and not held:
+        if 0 <= call < view.lo and not runs.holds(call):
             turn = bisect_left(base.calls, i, lo=span.turn)
             yield Fault("orphan_result", 1, turn, span.until - turn)
-
-
-def _ranges(runs: _Runs) -> Iterator[tuple[int, int, Item]]:
-    yield from zip(runs.starts, [*runs.starts[1:], runs.length], runs.heads, strict=True)
 
 
 class _Check:
@@ -185,20 +177,20 @@ class _Check:
         self.adjacent = False
         self.has_user = False
 
-    def run(self, pieces: list[tuple[int, int] | Item]) -> dict[str, int]:
-        history = self.view.base.messages[: self.view.hi]
+    def run(self, pieces: Iterable[Piece]) -> dict[str, int]:
+        """Look at the pieces of the view in order; give how often each kind of fault was found."""
         for piece in pieces:
-            if isinstance(piece, Item):
-                self._made(piece)
+            if piece.item is not None:
+                self._made(piece.item)
             else:
-                self._recorded(*piece)
+                self._recorded(piece.start, piece.stop)
         if self.open:
             self._count("unanswered_call", len(self.open))
         first = 1 if self.view.has_system else 0
         if len(self.view) <= first:
-            if len(history) > first:
+            if self.view.hi > first:
                 self._count("system_only")
-        elif self.view.message(first).role != USER and _first_is_user(history):
+        elif self.view.message(first).role != USER and _first_is_user(self.view):
             self._count("first_not_user")
         if not self.has_user and self.users and self.users[0] < self.view.hi:
             self._count("no_user")
@@ -252,8 +244,9 @@ class _Check:
             self._count("ill_formed")
 
 
-def _first_is_user(history: tuple[Message, ...]) -> bool:
-    first = next((m for m in history if m.role != SYSTEM), None)
+def _first_is_user(view: View) -> bool:
+    """Whether the history itself begins with a user."""
+    first = next((m for m in islice(view.base.messages, view.hi) if m.role != SYSTEM), None)
     return first is not None and first.role == USER
 
 

@@ -13,9 +13,9 @@ from itertools import accumulate
 from statistics import median
 
 from compactctl.context.view import MeterContext
+from compactctl.meters._bytes import Bytes4
 from compactctl.meters._images import BASE64_TOKENS, IMAGE_TOKENS, base64_length, image_count
 from compactctl.meters._recorded import Segment, segments
-from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Message, Session
 
 UNIT = 1000  # weights are in thousandths of a token, so that single messages need no rounding that adds up

@@ -57,6 +57,11 @@ def session_document(outcome: Outcome, head: Mapping[str, Any]) -> dict[str, Any
         "summarizer_failures": tally.summarizer_failures,
         "summary_input_tokens": tally.summary_input_tokens,
         "summary_output_tokens": tally.summary_output_tokens,
+        "occupancy": {
+            "first_turn": [point.first for point in outcome.occupancy],
+            "simulated_real_tokens": [point.simulated for point in outcome.occupancy],
+            "recorded_prompt_tokens": [point.recorded for point in outcome.occupancy],
+        },
         "without_compaction": _figures(outcome.bound, window.tokens),
         "measures": {
             key: {"value": measured.value, **({"reason": measured.reason} if measured.value is None else {})}

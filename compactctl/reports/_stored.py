@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactctl.model import AnchorType, Tier, Trigger
-from compactctl.reports._document import NOTHING_FOUND, by_tier_names
+from compactctl.reports._document import NOTHING_FOUND, by_tier_names, root_document
 from compactctl.reports._timeline import MOST, Timeline
 
 # What the store itself writes into an end line.
@@ -105,6 +105,28 @@ def stored_session(lines: RunLines, *, text: bool = True, points: int = MOST) ->
         tuple(offloads.values()),
         bad,
     )
+
+
+def report_document(found: Sequence[StoredSession]) -> dict[str, Any]:
+    """Give the root object of a report: settings where all runs share them, the runs, and the sessions.
+
+    ``details`` holds what only some outputs draw.
+    """
+    hashes = {stored.settings_hash for stored in found}
+    shared = dict(found[0].settings) if len(hashes) == 1 else {}
+    document = root_document("report", shared, [stored.document for stored in found])
+    if len(hashes) > 1 or None in hashes:
+        document["settings_hash"] = None
+    runs = [
+        {
+            "session_id": stored.document["session_id"],
+            "run": stored.document["run"],
+            "settings_hash": stored.settings_hash,
+            "tool_version": stored.tool_version,
+        }
+        for stored in found
+    ]
+    return document | {"runs": runs, "details": found}
 
 
 def compaction_of(row: Mapping[str, Any], *, numbered: bool = True, text: bool = True) -> dict[str, Any]:

@@ -9,11 +9,10 @@ from typing import Any
 from compactctl.model import Tier
 from compactctl.reports._notices import notices
 from compactctl.reports._overview import (
-    COST_USD,
+    cost_words,
     coverage,
     finding_groups,
     header,
-    measured,
     peak_words,
     tier_rows,
     total,
@@ -32,6 +31,10 @@ _DEEP_SPARK = 72
 _FOLDED_LINES = 3
 _FOLDED_CHARACTERS = 320
 _MOST_FILES = 8
+_COLUMNS = (
+    *("session", "turns", "compactions", "peak", "real peak", "sent", "reduction", "offloads", "summaries"),
+    "tokens over turns",
+)
 
 
 def overview(document: Mapping[str, Any], paper: Paper) -> None:
@@ -60,15 +63,13 @@ def in_depth(document: Mapping[str, Any], paper: Paper, *, verbose: bool = False
 def _header(document: Mapping[str, Any], paper: Paper) -> None:
     paper.line(f"compactctl {document['tool_version']} report", "bold")
     for name, value in header(document):
-        paper.line(f"  {name:<12} {safe(value)}")
+        paper.wrapped(f"{name:<12} {safe(value)}", "  ")
     paper.line()
 
 
 def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSession], paper: Paper) -> None:
     names = short_names([session["session_id"] for session in sessions], paper.width)
-    rows: list[list[str]] = [
-        ["session", "turns", "compactions", "peak", "real", "sent", "less", "offloads", "sums", ""]
-    ]
+    rows: list[list[str]] = [[*_COLUMNS]]
     styles = ["bold"]
     for place in worst_first(sessions):
         session = sessions[place]
@@ -179,7 +180,7 @@ def _fitting_tiers(rows: Sequence[Sequence[str]], width: int | None) -> list[int
 
 
 def _totals(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSession], paper: Paper) -> None:
-    paper.line("Offloads and summaries", "bold")
+    paper.line("Offloads, summaries and cost", "bold")
     by_tool: dict[str, list[int]] = {}
     for detail in details:
         for entry in detail.offloads:
@@ -197,17 +198,16 @@ def _totals(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSessi
     if failures:
         paper.line(f"  {failures:,} compactions in which an offload failed", "error")
     paper.wrapped(summary_words(sessions), "  ")
+    paper.wrapped(cost_words(sessions), "  ")
     paper.line()
 
 
 def summary_words(sessions: Sequence[Mapping[str, Any]]) -> str:
-    """Give what the summarizer was asked and what that cost, in one sentence."""
+    """Give what the summarizer was asked, in one sentence."""
     calls, failed = total(sessions, "summarizer_calls"), total(sessions, "summarizer_failures") or 0
-    cost = measured(sessions, COST_USD)
-    dollars = "cost n/a" if cost is None else f"{cost:.4f} US dollars"
     read, written = total(sessions, "summary_input_tokens"), total(sessions, "summary_output_tokens")
     lost = f", {failed:,} failed" if failed else ""
-    return f"{_count(calls)} summarizer calls{lost}: {tokens(read)} tokens read, {tokens(written)} written, {dollars}"
+    return f"{_count(calls)} summarizer calls{lost}: {tokens(read)} tokens read, {tokens(written)} written"
 
 
 def _findings(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
@@ -246,6 +246,7 @@ def _one_session(session: Mapping[str, Any], detail: StoredSession, paper: Paper
         f"compaction; {short_tiers(session['compactions_by_tier'])} compactions"
     )
     paper.line(f"  {summary_words([session])}")
+    paper.line(f"  {cost_words([session])}")
     _lines_over_turns(session, detail, paper)
     _findings([session], paper)
     shown: set[str] = set()

@@ -97,7 +97,7 @@ def _bucket(rows: Sequence[Mapping[str, Any]]) -> Point:
         min(tokens),
         _most([row.get("real") for row in rows]),
         _most([row.get("recorded") for row in rows]),
-        any(["failed" in row for row in rows]),
+        any("failed" in row for row in rows),
         rows[tokens.index(highest)].get("by") or {},
     )
 
@@ -125,7 +125,7 @@ def sparkline(points: Sequence[Point], width: int) -> tuple[str, str]:
     Marks are ``w`` Warn, ``s`` Soft, ``F`` Full and ``E`` Emergency.
 
     >>> sparkline([Point(i, i, i, 0, tokens, 0, 0, 0, False, {}) for i, tokens in enumerate((1, 50, 99))], 8)
-    ('▁▄█', ' ws')
+    ('▁▅█', ' ws')
     """
     step = -(-len(points) // width) if points else 1
     groups = [points[i : i + step] for i in range(0, len(points), step)]

@@ -59,3 +59,13 @@ def turn_range(turns: Sequence[Any]) -> str:
     if len(turns) == 1:
         return f"turn {turns[0]}"
     return f"{len(turns)} turns from {turns[0]} to {turns[-1]}"
+
+
+def blocks(values: Sequence[int | None], top: int) -> str:
+    """Give figures as a row of blocks on a scale from 0 to ``top``; what is unknown is a space.
+
+    >>> blocks([0, 4, 8, None], 8)
+    '▁▅█ '
+    """
+    heights = "▁▂▃▄▅▆▇█"
+    return "".join(" " if v is None else heights[min(7, v * 8 // top) if top else 0] for v in values)

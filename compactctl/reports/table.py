@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactctl.reports._facts import facts
+from compactctl.reports._measures import NOTE, measure_lines
 from compactctl.reports._notices import notices
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import in_depth, overview
-from compactctl.reports._words import percent, size, tiers, tokens
+from compactctl.reports._words import blocks, percent, size, tiers, tokens
 
 _STYLES = {"warn": "yellow", "soft": "cyan", "full": "blue", "emergency": "bold red"}
 _SEVERITIES = {"error": "bold red", "warn": "yellow", "info": "dim"}
@@ -73,7 +74,29 @@ class Screen:
             self.line(f"      {notice.details}")
         if not session["compactions"]:
             self.line("  no compaction")
+        self.occupancy(session)
+        self.measures(session)
         self.line()
+
+    def occupancy(self, session: Mapping[str, Any]) -> None:
+        """Write real tokens over turns, recorded above simulated on one scale; only where usage was recorded."""
+        recorded = session["occupancy"]["recorded_prompt_tokens"]
+        simulated = session["occupancy"]["simulated_real_tokens"]
+        known = [value for value in recorded if value is not None]
+        if not known:
+            return
+        top = max(*known, *simulated)
+        for name, values, most in (("recorded", recorded, max(known)), ("simulated", simulated, max(simulated))):
+            share = percent(most / session["window"] if session["window"] else None)
+            self.line(f"  {name:<10}{blocks(values, top)}  at most {tokens(most)} ({share}) real tokens")
+
+    def measures(self, session: Mapping[str, Any]) -> None:
+        """Write what the measures say of a session, a line for each of M1 to M8."""
+        lines = list(measure_lines(session["measures"]))
+        for title, figures in lines:
+            self.line(f"  {title:<22}{safe(figures)}")
+        if any(title.startswith("M6") for title, _ in lines):
+            self.line(f"  {NOTE}", "dim")
 
     def sessions(self, sessions: Sequence[Mapping[str, Any]]) -> None:
         """Write the whole report of a replay."""

@@ -86,6 +86,7 @@ def verify(store: Store, sessions: Iterable[str] | None = None, wait: float | No
             found.busy.append(name)
         except StoreError as exc:
             found.say(Level.ERROR, name, str(exc))
+    found.problems.sort(key=lambda problem: list(Level).index(problem.level), reverse=True)
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 import orjson
@@ -21,6 +22,7 @@ from compactctl.context.provenance import constraint_sentences
 from compactctl.model import ASSISTANT, USER, Message, Origin, ToolCall
 
 LONGEST_ITEM = 240  # characters of one decision, command or failure
+_MOST_LEDGERS = 8
 _WHOLE_ARGUMENTS = 16_384  # longer call arguments are searched for their keys, not decoded
 _SPEECH_HEAD, _SPEECH_TAIL = 3000, 1500
 
@@ -66,6 +68,14 @@ class Outcome(NamedTuple):
     text: str
 
 
+class CallFacts(NamedTuple):
+    """What a call does: the open tasks that it writes (None: it writes none), and what it changes or runs."""
+
+    id: str
+    todo: tuple[str, ...] | None = None
+    actions: tuple[tuple[str, str], ...] = ()
+
+
 class Speech(NamedTuple):
     """What an assistant message says: decisions with their reasons, failures, and what comes next."""
 
@@ -74,11 +84,45 @@ class Speech(NamedTuple):
     following: tuple[str, ...] = ()
 
 
+class MessageFacts:
+    """What one message says and does; each part is worked out when it is first asked for."""
+
+    __slots__ = ("_calls", "_mentions", "_speech", "message")
+
+    def __init__(self, message: Message) -> None:
+        self.message = message  # held, so that its id stays its own
+        self._calls: tuple[CallFacts, ...] | None = None
+        self._mentions: Mentions | None = None
+        self._speech: Speech | None = None
+
+    @property
+    def calls(self) -> tuple[CallFacts, ...]:
+        """What each call of the message changes, runs or plans."""
+        if self._calls is None:
+            self._calls = tuple(map(_read_call, self.message.tool_calls))
+        return self._calls
+
+    @property
+    def mentions(self) -> Mentions:
+        """The names that the message mentions."""
+        if self._mentions is None:
+            calls = map(_argument_text, self.message.tool_calls)
+            self._mentions = mentions("\n".join((self.message.content, *calls)))
+        return self._mentions
+
+    @property
+    def speech(self) -> Speech:
+        """What an assistant message says."""
+        if self._speech is None:
+            self._speech = _speech(self.message.content)
+        return self._speech
+
+
 class Ledger:
     """The facts of one run of messages, in order; it only grows at its end."""
 
-    def __init__(self) -> None:
-        self.messages: list[Message] = []  # held, so that an id in ``position`` stays that of its message
+    def __init__(self, facts: dict[int, MessageFacts]) -> None:
+        self.messages: list[Message] = []
         self.position: dict[int, int] = {}
         self.users: list[int] = []
         self.constraints: list[tuple[int, str]] = []
@@ -89,8 +133,7 @@ class Ledger:
         self.todos: list[tuple[int, tuple[str, ...]]] = []
         self.results: list[int] = []
         self._open: dict[str, list[int]] = {}
-        self._speech: dict[int, Speech] = {}
-        self._mentions: dict[int, Mentions] = {}
+        self._facts = facts  # shared with the session's other ledgers
 
     def extend(self, messages: Sequence[Message]) -> None:
         """Put messages at the end."""
@@ -103,35 +146,26 @@ class Ledger:
             elif message.role == ASSISTANT:
                 if message.content:
                     self.speeches.append(at)
-                for call in message.tool_calls:
+                for call in self.facts(at).calls if message.tool_calls else ():
                     self._add_call(at, call)
             elif message.role == USER and not is_summary(message) and message.origin is not Origin.HARNESS:
                 self.users.append(at)
                 self.constraints.extend((at, sentence) for sentence in constraint_sentences(message.content))
 
-    def speech(self, at: int) -> Speech:
-        """Give what the assistant message at a position says."""
-        found = self._speech.get(at)
+    def facts(self, at: int) -> MessageFacts:
+        """Give the facts of the message at a position."""
+        message = self.messages[at]
+        found = self._facts.get(id(message))
         if found is None:
-            found = self._speech[at] = _speech(self.messages[at].content)
+            found = self._facts[id(message)] = MessageFacts(message)
         return found
 
-    def mentions(self, at: int) -> Mentions:
-        """Give the names that the message at a position mentions."""
-        found = self._mentions.get(at)
-        if found is None:
-            message = self.messages[at]
-            calls = map(_argument_text, message.tool_calls)
-            found = self._mentions[at] = mentions("\n".join((message.content, *calls)))
-        return found
-
-    def _add_call(self, at: int, call: ToolCall) -> None:
-        todo, actions = _read_call(at, call)
-        if todo is not None:
-            self.todos.append((at, todo))
-        for action in actions:
+    def _add_call(self, at: int, call: CallFacts) -> None:
+        if call.todo is not None:
+            self.todos.append((at, call.todo))
+        for kind, what in call.actions:
             self._open.setdefault(call.id, []).append(len(self.actions))
-            self.actions.append(action)
+            self.actions.append(Action(at, kind, what))
             self.outcomes.append(None)
 
     def _add_result(self, at: int, message: Message) -> None:
@@ -173,38 +207,53 @@ class Span:
 
 
 class Ledgers:
-    """Finds the span of a request in the ledger of its session; makes a ledger where there is none."""
+    """Finds the span of a request in a ledger of its session; makes a ledger where none holds it.
+
+    Replays of one session may hold different messages at one place (a result, or the placeholder of its file), so each
+    sequence has a ledger of its own; what was found in a message is shared by all of them.
+    """
 
     def __init__(self) -> None:
-        self._ledger = Ledger()
+        self._facts: dict[int, MessageFacts] = {}
+        self._ledgers: list[Ledger] = []  # the last used first
 
     def span(self, messages: Sequence[Message]) -> Span:
-        """Give the span of these messages; a run that the ledger does not hold in order gets a ledger of its own."""
-        ledger = self._ledger
-        position = ledger.position
-        count = len(messages)
+        """Give the span of these messages."""
         # A summary that an earlier compaction left stands in front of the recorded messages and is not one of them.
         first = 0
-        while first < min(count, 4) and id(messages[first]) not in position and is_summary(messages[first]):
+        while first < min(len(messages), 4) and is_summary(messages[first]):
             first += 1
-        known = count
-        while known > first and id(messages[known - 1]) not in position:
-            known -= 1
-        if known == first:
-            if not first:  # another session: the last one's messages are let go
-                self._ledger = ledger = Ledger()
-            ledger.extend(messages[first:])
-            return Span(ledger, len(ledger.messages) - (count - first), len(ledger.messages))
-        lo, last = position.get(id(messages[first]), -1), position[id(messages[known - 1])]
-        in_order = last - lo == known - 1 - first and (known == count or last == len(ledger.messages) - 1)
-        if lo < 0 or not in_order:
-            alone = Ledger()
-            alone.extend(messages[first:])
-            if len(alone.messages) > len(ledger.messages):
-                self._ledger = alone
-            return Span(alone, 0, count - first)
-        ledger.extend(messages[known:])
-        return Span(ledger, lo, lo + count - first)
+        wanted = messages[first:] if first else messages
+        if not wanted:
+            return Span(Ledger({}), 0, 0)
+        for ledger in self._ledgers:
+            lo = _place(ledger, wanted)
+            if lo is not None:
+                break
+        else:
+            seen = any(id(message) in ledger.position for ledger in self._ledgers for message in wanted)
+            if first and self._ledgers and not seen:
+                # Behind a summary comes what no other replay has read yet: the session goes on.
+                ledger = self._ledgers[0]
+            else:
+                if not seen:  # another session: the last one's messages are let go
+                    self._facts, self._ledgers = {}, []
+                ledger = Ledger(self._facts)
+                self._ledgers.append(ledger)
+            lo = len(ledger.messages)
+        self._ledgers.remove(ledger)
+        self._ledgers = [ledger, *self._ledgers[: _MOST_LEDGERS - 1]]
+        ledger.extend(wanted[len(ledger.messages) - lo :])
+        return Span(ledger, lo, lo + len(wanted))
+
+
+def _place(ledger: Ledger, wanted: Sequence[Message]) -> int | None:
+    """Give where a ledger holds these messages, or their beginning as its end; None where it does not."""
+    lo = ledger.position.get(id(wanted[0])) if wanted else None
+    if lo is None:
+        return None
+    held = ledger.messages[lo : lo + len(wanted)]
+    return lo if all(map(is_, held, wanted)) else None
 
 
 def is_summary(message: Message) -> bool:
@@ -215,26 +264,27 @@ def is_summary(message: Message) -> bool:
     return message.role == USER and (head.startswith(COMPACTION_MARKER) or "<compacted-summary>" in head)
 
 
-def _read_call(at: int, call: ToolCall) -> tuple[tuple[str, ...] | None, list[Action]]:
-    """Give the open tasks that a call writes (None: it writes none), and what it changes or runs."""
+def _read_call(call: ToolCall) -> CallFacts:
     arguments = call.arguments
     found = _keys(arguments)
     todo = _open_tasks(found)
     if todo is not None:
-        return todo, []
+        return CallFacts(call.id, todo)
     if "*** " in arguments:
-        patched = [Action(at, "changed", one_line(path)) for path in dict.fromkeys(_PATCHED.findall(arguments))]
+        patched = tuple(("changed", one_line(path)) for path in dict.fromkeys(_PATCHED.findall(arguments)))
         if patched:
-            return None, patched
+            return CallFacts(call.id, None, patched)
     path = next((found[key] for key in _PATH_KEYS if isinstance(found.get(key), str)), None)
     if path and _EDITS.search(call.name) and found.get("command") != "view":
-        return None, [Action(at, "changed", one_line(path)[:LONGEST_ITEM])]
+        return CallFacts(call.id, None, (("changed", one_line(path)[:LONGEST_ITEM]),))
     command = next((found[key] for key in _COMMAND_KEYS if found.get(key)), None)
     if isinstance(command, list):
         command = command[-1] if len(command) == 3 and command[1] in ("-c", "-lc") else " ".join(map(str, command))
     if isinstance(command, str) and not path:
-        return None, [Action(at, "ran", one_line(command[: 2 * LONGEST_ITEM])[:LONGEST_ITEM].replace("`", "'"))]
-    return None, []
+        return CallFacts(
+            call.id, None, (("ran", one_line(command[: 2 * LONGEST_ITEM])[:LONGEST_ITEM].replace("`", "'")),)
+        )
+    return CallFacts(call.id)
 
 
 def _keys(arguments: str) -> dict[str, Any]:

@@ -26,8 +26,9 @@ _PATHS, _NAMES, _ERRORS = "Paths: ", "Identifiers: ", "Errors: "
 
 INTENT, PROGRESS, DECISIONS, TRIED, NEXT = AnchorType
 # Shares of the budget; what one section leaves goes to the list of names.
-_SHARES = {INTENT: 0.24, PROGRESS: 0.17, DECISIONS: 0.11, TRIED: 0.11, NEXT: 0.07}
+_SHARES = {INTENT: 0.3, PROGRESS: 0.14, DECISIONS: 0.09, TRIED: 0.09, NEXT: 0.06}
 _GOAL = 0.5  # of the share of the intent, kept at the front for the first request
+_CONSTRAINTS = 0.4  # of the share of the intent, for the newest sentences that bind
 
 _PROSE_HEADINGS = {INTENT: "Request", PROGRESS: "Done", DECISIONS: "Decisions", TRIED: "Failures", NEXT: "Next"}
 _DSH_SECTION = dict(zip((INTENT, PROGRESS, TRIED, NEXT, DECISIONS), (0, 2, 3, 6, 7), strict=True))
@@ -68,8 +69,12 @@ def _intent(span: Span, known: str, room: int) -> str:
     for _, sentence in span.newest(ledger.constraints):
         sentence = one_line(sentence).lstrip("-*# ")
         line = f"- Constraint: {sentence}"
-        if sentence not in said and line not in fresh and (size := size + byte_length(line) + 1) <= room // 3:
-            fresh.append(line)
+        if sentence in said or line in fresh:
+            continue
+        if size + byte_length(line) + 1 > int(room * _CONSTRAINTS):
+            break
+        fresh.append(line)
+        size += byte_length(line) + 1
     for at in reversed(users[1:] if not known else users):
         if size > room:
             break
@@ -94,7 +99,7 @@ def _progress(span: Span, known: str, room: int) -> str:
 
 
 def _decisions(span: Span, known: str, room: int) -> str:
-    return _merged(known, _spoken(span, lambda at: span.ledger.speech(at).decisions, room), room)
+    return _merged(known, _spoken(span, lambda at: span.ledger.facts(at).speech.decisions, room), room)
 
 
 def _tried(span: Span, known: str, room: int) -> str:
@@ -110,7 +115,7 @@ def _tried(span: Span, known: str, room: int) -> str:
             size += byte_length(line) + 1
             if size > room // 2:
                 break
-    spoken = _spoken(span, lambda at: span.ledger.speech(at).failures, room - size)
+    spoken = _spoken(span, lambda at: span.ledger.facts(at).speech.failures, room - size)
     return _merged(known, [*reversed(failed), *spoken], room)
 
 
@@ -118,7 +123,7 @@ def _next(span: Span, known: str, room: int) -> str:
     """The open tasks as last written down, else what the assistant last said that it would do."""
     for _, tasks in span.newest(span.ledger.todos):
         return _merged("", [f"- {task}" for task in tasks], room)
-    spoken = _spoken(span, lambda at: span.ledger.speech(at).following, room)
+    spoken = _spoken(span, lambda at: span.ledger.facts(at).speech.following, room)
     return _merged("", spoken[-3:], room) if spoken else _merged(known, (), room)
 
 
@@ -215,7 +220,7 @@ def _mentioned(span: Span) -> tuple[list[str], list[str], list[str]]:
     errors: dict[str, None] = {}
     ledger = span.ledger
     for at in range(span.hi - 1, max(span.lo, span.hi - _NAMES_BACK) - 1, -1):
-        named = ledger.mentions(at)
+        named = ledger.facts(at).mentions
         # What the assistant itself wrote is what it will most likely name again.
         weight = 2 if ledger.messages[at].role == ASSISTANT else 1
         for counter, found in zip(counts, (named.paths, named.names), strict=True):
@@ -254,6 +259,8 @@ def _known(request: SummaryRequest) -> tuple[dict[AnchorType, str], str]:
     text = request.previous or next((m.content for m in request.messages[:4] if is_summary(m)), "")
     if not text:
         return {}, ""
+    # The tags of a dsh checkpoint stand on the lines of the text that they enclose.
+    text = text.replace("<compacted-summary>", "\n").replace("</compacted-summary>", "\n")
     rows = _by_heading(text)
     if request.format is SummaryFormat.DSH:
         return {kind: rows.get(DSH_HEADINGS[at], "") for kind, at in _DSH_SECTION.items()}, text

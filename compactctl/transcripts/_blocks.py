@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -208,7 +209,10 @@ def as_text(value: Any) -> str:
 
 def dump(value: Any) -> str:
     """Write a decoded value as compact JSON; its depth was bounded when it was read."""
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # an integer beyond 64 bits, which only the decoder for damaged lines lets through
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def argument_text(value: Any) -> str:
@@ -279,8 +283,8 @@ def time_of(value: Any) -> str | None:
         return value or None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
         return None
-    seconds = value / 1000 if value > 1e11 else value
     try:
+        seconds = value / 1000 if value > 1e11 else value
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return None

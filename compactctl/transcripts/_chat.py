@@ -36,6 +36,7 @@ class Chat:
         self.messages: list[Message] = []
         self.compactions: list[RecordedCompaction] = []
         self.unknown_roles: Counter[str] = Counter()
+        self.demonstrations = 0
         self.open = False  # whether items of the Responses API have left a reply in work
         self._fold: ItemFold | None = None
         self._unnamed = 0  # calls of the old kind, which have no id
@@ -59,7 +60,11 @@ class Chat:
         role = row.get("role")
         if not isinstance(role, str):
             return as_text(kind) or "no role"
+        # tau2's simulated user has tools of its own, of which the agent sees nothing.
+        if row.get("requestor") == "user" or (role == "user" and row.get("tool_calls") and not row.get("content")):
+            return "tool of the simulated user"
         self.close()
+        self.demonstrations += row.get("is_demo") is True and role == ASSISTANT
         self._spoken(role, row)
         return ""
 
@@ -71,10 +76,13 @@ class Chat:
 
     def warnings(self) -> list[str]:
         """Give a sentence about each role that is none of the four."""
-        return [
+        told = [
             f"{count} messages of the unknown role {role!r} were kept as user messages"
             for role, count in sorted(self.unknown_roles.items())
         ]
+        if self.demonstrations:
+            told.append(f"{self.demonstrations} replies of a demonstration are counted as model calls")
+        return told
 
     def _event(self, row: dict[str, Any]) -> str:
         self.close()

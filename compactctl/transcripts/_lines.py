@@ -30,7 +30,6 @@ class Rows:
         self._limits = source.limits
         self.line = 0
         self._offset = 0  # of the line in work
-        self._next = 0  # of the line after it
         self._counted = 0
         self._told = 0  # the last line that has its place in the account
         self._blank = 0
@@ -85,18 +84,19 @@ class Rows:
     def _each(self, quick: Callable[[Row], Message | None] | None) -> Iterator[Any]:
         loads, depth, limit = orjson.loads, self._limits.depth, self._limits.line
         readline = self._source.open().readline
-        number = 0
+        number = end = 0
         while line := readline(limit + 1):
-            self._offset = self._next
             self.line = number = number + 1
+            self._offset = end
             size = len(line)
-            self._next += size
-            if size < 3 and not line.strip():
-                self._blank_line()
-                continue
-            if size > limit and line[-1] != _NEWLINE:
-                self._drop_rest(readline)
-                continue
+            end += size
+            if not 2 < size <= limit:
+                if not line.strip():
+                    self._blank_line()
+                    continue
+                if size > limit and line[-1] != _NEWLINE:
+                    end += self._drop_rest(readline)
+                    continue
             try:
                 row = loads(line)
             except ValueError:
@@ -104,25 +104,26 @@ class Rows:
                 continue
             if row.__class__ is not dict:
                 self.skip("not_object")
-                continue
-            if quick is not None and (made := quick(row)) is not None:
+            elif quick is not None and (made := quick(row)) is not None:
                 yield made
-            elif any((v.__class__ is dict or v.__class__ is list) and deeper_than(v, depth - 1) for v in row.values()):
-                self.skip("too_deep")
-            else:
+            elif _within(row, depth):
                 yield row
+            else:
+                self.skip("too_deep")
 
     def _blank_line(self) -> None:
         self._told = self.line
         self._blank += 1
 
-    def _drop_rest(self, readline: Callable[[int], bytes]) -> None:
-        """Go to the end of a line that is too long, without holding it."""
+    def _drop_rest(self, readline: Callable[[int], bytes]) -> int:
+        """Go to the end of a line that is too long, without holding it; give the length of what was dropped."""
+        dropped = 0
         while rest := readline(CHUNK):
-            self._next += len(rest)
+            dropped += len(rest)
             if rest[-1] == _NEWLINE:
                 break
         self.skip("line_too_long")
+        return dropped
 
     def _damaged(self, line: bytes) -> Iterator[Row]:
         if not line.strip():
@@ -146,3 +147,12 @@ class Rows:
         self._damaged_line = self.line
         self._recovered += 1
         yield from found
+
+
+def _within(row: Row, depth: int) -> bool:
+    """Say whether an object is nested no deeper than ``depth``; most rows hold little beside their texts."""
+    for value in row.values():
+        kind = value.__class__
+        if (kind is dict or kind is list) and value and deeper_than(value, depth - 1):
+            return False
+    return True

@@ -30,7 +30,8 @@ _RESULTS = (
 )
 # Calls that the provider itself answers within the same reply: no result will come for them.
 _HOSTED = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call", "mcp_call")
-ITEM_KINDS = frozenset((*_CALLS, *_RESULTS, "message", "reasoning"))
+# A tuple: what is asked for may be anything, and not all of it can be looked up in a set.
+ITEM_KINDS = (*_CALLS, *_RESULTS, "message", "reasoning")
 _HARNESS_TEXTS = (
     "<user_instructions>",
     "<environment_context>",
@@ -53,11 +54,6 @@ class ItemFold:
         self._content: Content | None = None
         self._timestamp: str | None = None
         self._waiting: Usage | None = None
-
-    @property
-    def open(self) -> bool:
-        """Whether a reply is in work."""
-        return self._content is not None
 
     def add(self, item: dict[str, Any], timestamp: str | None = None) -> str:
         """Take an item; give an empty string, or the item's kind where it carries nothing."""

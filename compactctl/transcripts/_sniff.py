@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import orjson
 
 from compactctl import registry
-from compactctl.errors import EmptyTranscriptError, UnknownFormatError, UnreadableError
+from compactctl.errors import EmptyTranscriptError, InputError, UnknownFormatError, UnreadableError
 from compactctl.transcripts import _foreign
 from compactctl.transcripts._damaged import BOM, deeper_than, document, recover, torn_array
 from compactctl.transcripts._lines import Row
@@ -25,7 +27,7 @@ def choose(source: Source, *, side_threads: bool) -> tuple[FormatSpec, Input]:
     Raises UnknownFormatError, EmptyTranscriptError and UnreadableError.
     """
     head, torn = _head(source)
-    formats = registry.plugins(_PACKAGE, FormatSpec)
+    formats = _formats()
     scores = [(spec.sniff(head), spec) for spec in formats.values()]
     best, spec = max(scores, key=lambda item: item[0])
     if not best:
@@ -35,19 +37,20 @@ def choose(source: Source, *, side_threads: bool) -> tuple[FormatSpec, Input]:
     return spec, Input(source, head, stem=stem_of(source.path), side_threads=side_threads, torn=torn)
 
 
+@cache
+def _formats() -> dict[str, FormatSpec]:
+    return registry.plugins(_PACKAGE, FormatSpec)
+
+
 def _head(source: Source) -> tuple[Head, bool]:
     if source.magic.startswith(_SQLITE_MAGIC):
         return _database(source), False
-    start, complete = _start(source)
+    start, complete, rows = _start(source)
     if not start.lstrip(BOM).strip(_JUNK):
         if complete:
             raise EmptyTranscriptError(f"{source.label}: the file is empty; name one that holds a session")
         raise UnknownFormatError(f"{source.label}: begins with nothing but blanks; name a transcript")
-    lines = start.split(b"\n")
-    if not complete:
-        lines.pop()
-    rows = _rows(lines, source)
-    if _is_document(start, lines, rows, complete):
+    if _is_document(start, rows, complete):
         value, torn = _document(source)
         return Head(Layout.DOCUMENT, document=value), torn
     if not rows:
@@ -57,18 +60,20 @@ def _head(source: Source) -> tuple[Head, bool]:
     return Head(Layout.LINES, rows=tuple(rows)), False
 
 
-def _start(source: Source) -> tuple[bytes, bool]:
-    """Peek until the beginning holds a whole line, or a line that is too long to be used is behind us."""
+def _start(source: Source) -> tuple[bytes, bool, list[Row]]:
+    """Peek until the beginning holds an object; give it, whether it is all there is, and its first objects."""
     size = _PEEK
     while True:
         start = source.peek(size)
         complete = len(start) < size
-        if complete or size > source.limits.line or (b"\n" in start and _rows(start.split(b"\n")[:-1], source)):
-            return start, complete
-        if start.lstrip(BOM).lstrip(_JUNK)[:1] not in (b"{", b"["):
-            return start, complete
-        if start.count(b"\n") > 3:  # many lines, none of them an object: a document, or nothing
-            return start, complete
+        lines = start.split(b"\n")
+        if not complete:
+            lines.pop()
+        rows = _rows(lines, source)
+        # Many lines and no object among them are a document, or nothing; one long line may yet end.
+        hopeless = len(lines) > 3 or start.lstrip(BOM).lstrip(_JUNK)[:1] not in (b"{", b"[")
+        if rows or complete or hopeless or size > source.limits.line:
+            return start, complete, rows
         size *= 4
 
 
@@ -90,7 +95,7 @@ def _rows(lines: list[bytes], source: Source) -> list[Row]:
     return rows
 
 
-def _is_document(start: bytes, lines: list[bytes], rows: list[Row], complete: bool) -> bool:
+def _is_document(start: bytes, rows: list[Row], complete: bool) -> bool:
     """Tell one JSON document from JSON lines.
 
     A document that is printed over many lines has none but its last that is an object by itself and begins at the
@@ -98,18 +103,18 @@ def _is_document(start: bytes, lines: list[bytes], rows: list[Row], complete: bo
     """
     body = start.lstrip(BOM).lstrip(_JUNK)
     if body[:1] == b"[":
-        whole = [line for line in lines[:3] if line.strip().startswith(b"[") and line.strip().endswith(b"]")]
-        return len(whole) < 2
+        first = [line.strip() for line in body.split(b"\n", 3)[:2]]
+        return not all(line.startswith(b"[") and line.endswith(b"]") for line in first) or len(first) < 2
     if body[:1] != b"{" or rows:
-        first = body.split(b"\n", 1)[0].strip()
-        return first == b"{"
+        return body.split(b"\n", 1)[0].strip() == b"{"
     return complete or body.count(b"\n") > 3
 
 
 def _document(source: Source) -> tuple[object, bool]:
     limit = source.limits.document
-    data = source.open().read(limit + 1)
-    if len(data) > limit:
+    too_large = source.size > limit and not source.packed
+    data = b"" if too_large else source.open().read(limit + 1)
+    if too_large or len(data) > limit:
         raise UnreadableError(f"{source.label}: one JSON document of more than {limit:,} bytes; convert it to lines")
     try:
         value: object = orjson.loads(data.lstrip(BOM))
@@ -117,9 +122,7 @@ def _document(source: Source) -> tuple[object, bool]:
     except ValueError:
         value, torn = _damaged_document(source, data.decode("utf-8", "replace"))
     if deeper_than(value, source.limits.depth):
-        raise UnreadableError(
-            f"{source.label}: nested more than {source.limits.depth} levels deep; this is no transcript"
-        )
+        raise _unusable(source, data, f"nested more than {source.limits.depth} levels deep")
     return value, torn
 
 
@@ -127,12 +130,19 @@ def _damaged_document(source: Source, text: str) -> tuple[object, bool]:
     try:
         return document(text), False
     except RecursionError:
-        raise UnreadableError(f"{source.label}: nested far too deep; this is no transcript") from None
+        raise _unusable(source, text.encode(), "nested far too deep") from None
     except ValueError as error:
         items = torn_array(text) if text.lstrip("\ufeff \t\r\n\0").startswith("[") else []
         if items:
             return items, True
-        raise UnreadableError(f"{source.label}: damaged JSON ({error}); repair it or export it again") from None
+        raise _unusable(source, text.encode(), f"damaged JSON ({error})") from None
+
+
+def _unusable(source: Source, data: bytes, reason: str) -> InputError:
+    """Make the error for a broken document; one without any role is some other program's, and no transcript."""
+    if b'"role"' in data:
+        return UnreadableError(f"{source.label}: {reason}; repair it or export it again")
+    return UnknownFormatError(f"{source.label}: {reason}, and no message in sight; name a transcript")
 
 
 def _database(source: Source) -> Head:

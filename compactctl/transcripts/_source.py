@@ -32,7 +32,7 @@ class Limits:
     """What an input may ask of the machine; sizes in bytes, ``ratio`` is unpacked to packed (trust.md 2d, P11, P19)."""
 
     line: int = 64 << 20
-    document: int = 1 << 30
+    document: int = 512 << 20
     expanded: int = 2 << 30
     ratio: int = 200
     ratio_after: int = 16 << 20
@@ -122,6 +122,7 @@ class Source:
         # A file that grows while it is read is taken as it was when it was opened.
         self.size = os.fstat(self._file.fileno()).st_size
         self.magic = self._file.read(16)
+        self.packed = self.magic.startswith((GZIP_MAGIC, ZSTD_MAGIC))
 
     def close(self) -> None:
         """Close the file."""
@@ -165,17 +166,19 @@ class Source:
     def _spool(self, stream: BinaryIO) -> IO[bytes]:
         """Copy a stream to an unnamed temporary file: ids need the hash of the whole before the first session."""
         spooled = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by close()
-        taken = 0
-        while block := stream.read(CHUNK):
-            taken += len(block)
-            if taken > self.limits.expanded:
-                spooled.close()
-                raise UnreadableError(
-                    f"{self.label}: more than {self.limits.expanded:,} bytes; save it to a file first"
-                )
-            spooled.write(block)
-        spooled.flush()
-        spooled.seek(0)
+        try:
+            taken = 0
+            while block := stream.read(CHUNK):
+                taken += len(block)
+                if taken > self.limits.expanded:
+                    limit = self.limits.expanded
+                    raise UnreadableError(f"{self.label}: more than {limit:,} bytes; save it to a file first")
+                spooled.write(block)
+            spooled.flush()
+            spooled.seek(0)
+        except BaseException:
+            spooled.close()
+            raise
         return spooled
 
     def _gunzip(self, window: _Window) -> Generator[bytes, None, None]:

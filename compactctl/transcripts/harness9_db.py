@@ -12,6 +12,8 @@ import orjson
 from compactctl.errors import EmptyTranscriptError, UnreadableError
 from compactctl.model import ASSISTANT, TOOL, USER, LineCounts, Message, Origin, Session
 from compactctl.transcripts._blocks import ROLE_OF, as_text, calls_of, time_of
+from compactctl.transcripts._damaged import deeper_than
+from compactctl.transcripts._source import Limits
 from compactctl.transcripts._spec import FormatSpec, Head, Input, Layout, collector_paused
 
 _NEEDED = frozenset(("session_id", "role", "content", "tool_calls", "tool_call_id"))
@@ -133,9 +135,10 @@ def _decoded(calls: object) -> object:
     if not isinstance(calls, (str, bytes)) or not calls:
         return None
     try:
-        return orjson.loads(calls)
+        value = orjson.loads(calls)
     except ValueError:
         return None
+    return None if deeper_than(value, Limits().depth) else value
 
 
 FORMAT = FormatSpec("harness9-db", "harness9's sessions.db (SQLite, opened for reading only)", _sniff, _parse)

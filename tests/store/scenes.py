@@ -139,7 +139,8 @@ def picture(store: Store, session: str) -> Picture | None:
     records = tuple(replace(record, id="", run="") for record in store.records(session, run))
     turns = tuple(tuple((k, v) for k, v in row.items() if k not in ("run", "sha")) for row in store.turns(session, run))
     home = store.layout.state_dir / RESULTS / safe_name(session)
-    results = tuple(sorted((path, text) for path, (_, text) in tree(home).items())) if home.is_dir() else ()
+    found = tree(home).items() if home.is_dir() else ()
+    results = tuple(sorted((path, text) for path, (_, text) in found if ".tmp-" not in path))
     return Picture(records, turns, results)
 
 

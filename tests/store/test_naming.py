@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compactctl.context.naming import ResultNames, is_hashed, is_plain, result_file_name, safe_name
 from compactctl.store.trash import result_name

@@ -89,6 +89,20 @@ def test_what_follows_the_span_is_not_known_to_it() -> None:
             assert shared.summarize(SummaryRequest(part)).text == summarize(part), (start, end)
 
 
+def test_replays_that_hold_other_messages_do_not_disturb_each_other() -> None:
+    """Where one replay has a placeholder and another the result itself, each gets the summary of its own messages."""
+    placed = tuple(
+        Message("tool", f"[offloaded: x | 1 lines / {n} bytes]", tool_call_id=m.tool_call_id) if m.tool_call_id else m
+        for n, m in enumerate(SESSION)
+    )
+    shared = stub.StubSummarizer()
+    checkpoint = Message("user", "[Context Compaction]\n## Anchors")
+    for end in (4, 6, len(SESSION)):
+        for start in (0, 1, 3):
+            for part in (SESSION[start:end], placed[start:end], (checkpoint, *SESSION[start:end])):
+                assert shared.summarize(SummaryRequest(part)).text == summarize(part)
+
+
 def test_a_second_summary_keeps_the_goal_and_adds_the_rest() -> None:
     """An incremental summary merges: the goal stays first, a newer outcome replaces the older one."""
     first, prose = parse_anchors_and_summary(summarize(SESSION))
@@ -110,7 +124,8 @@ def test_a_second_summary_keeps_the_goal_and_adds_the_rest() -> None:
 @pytest.mark.parametrize("form", list(SummaryFormat))
 def test_summaries_stay_within_their_budget_round_after_round(form: SummaryFormat) -> None:
     """However often a summary is merged into the next one, it stays within the asked tokens of four bytes."""
-    text, anchors = "", ()
+    text = ""
+    anchors: tuple[Anchor, ...] = ()
     for turn in range(30):
         rows = [
             Message("user", f"Request {turn}: never drop rule {turn}. " + "word " * 80),
@@ -131,6 +146,17 @@ def test_dsh_gets_its_eight_sections() -> None:
     text = summarize(SESSION, format=SummaryFormat.DSH)
     assert [row[3:] for row in text.split("\n") if row.startswith("## ")] == list(DSH_HEADINGS)
     assert GOAL in text
+
+
+def test_dsh_merges_the_checkpoint_that_stands_in_front() -> None:
+    """dsh keeps its earlier summary in the conversation: its request survives, its tags do not pile up."""
+    first = summarize(SESSION, format=SummaryFormat.DSH)
+    checkpoint = Message("user", f"Preamble.\n\n<compacted-summary>{first}</compacted-summary>")
+    later = (checkpoint, Message("user", "Also update the README."), Message("assistant", "I will."))
+    text = summarize(later, format=SummaryFormat.DSH)
+    assert text.startswith(f"## Primary Request and Intent\n- {GOAL}\n- Also update the README.\n")
+    assert "src/parser.py" in text
+    assert "compacted-summary" not in text
 
 
 def test_headings_in_the_users_words_do_not_break_the_form() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compactctl.model import Message, Origin, Parts, RecordedCompaction, Session, ToolCall, Usage
 from compactctl.transcripts import load, write_neutral

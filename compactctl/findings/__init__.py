@@ -1,0 +1,42 @@
+"""Findings: what a person should look at in a replay, worst first, each with the option to change.
+
+``find(trace, measured, situation)`` gives them; ``FINDINGS`` explains every kind. A kind is one function in the file of
+its theme; it is asked only where the measures that it needs were computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compactctl.findings import _content, _stability, _summaries, _window
+from compactctl.findings._kinds import Case, Finding, FindingKind, Severity, Situation
+from compactctl.measures._spec import Measured, Trace
+
+__all__ = ["FINDINGS", "Finding", "FindingKind", "Severity", "Situation", "find"]
+
+# Their order is that in which findings of one severity are shown.
+FINDINGS: dict[str, FindingKind] = {
+    kind.id: kind for kind in (*_window.KINDS, *_stability.KINDS, *_content.KINDS, *_summaries.KINDS)
+}
+
+
+def find(trace: Trace, measured: Mapping[str, Measured], situation: Situation) -> tuple[Finding, ...]:
+    """Give what is wrong with a replay, worst first.
+
+    ``measured`` is what ``measure_all`` gave; kinds whose measures are not in it are left out, so that no measures give
+    no findings.
+    """
+    if not measured:
+        return ()
+    names = {key.partition(".")[0] for key in measured}
+    case = Case(trace, measured, situation)
+    found: list[Finding] = []
+    for kind in FINDINGS.values():
+        if not names.issuperset(kind.needs):
+            continue
+        shown = kind.look(case)
+        if shown is not None:
+            severity = shown.severity or kind.severity
+            found.append(Finding(kind.id, severity, shown.turns, shown.figures, shown.message, shown.advice))
+    order = list(Severity)
+    return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))

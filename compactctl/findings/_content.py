@@ -1,0 +1,310 @@
+"""Rules about what the model still sees: results, the task, the rules, the anchors (M5, M6, M7, W3, W6, W12, W13)."""
+
+from __future__ import annotations
+
+from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.measures._retention import anchor_checks, constraint_rounds
+from compactctl.measures.m5 import KINDS as FAULTS, faults_of, unread_results
+from compactctl.measures.m7 import CLIFF_SHARE
+from compactctl.model import Tier
+
+GROUNDED = 0.5
+INTENT = 0.5
+DRIFT = 0.5
+FEW_NAMES = 3
+_VIEW_FAULTS = ("system_only", "no_user")
+
+
+def _fault_turns(case: Case, kinds: tuple[str, ...]) -> tuple[int, ...]:
+    turns: set[int] = set()
+    for fault in faults_of(case.trace):
+        if fault.kind in kinds:
+            turns.update(range(fault.turn, fault.turn + fault.turns))
+    return tuple(sorted(turns))
+
+
+def _system_only(case: Case) -> Shown | None:
+    turns = _fault_turns(case, ("system_only",))
+    if not turns:
+        return None
+    return Shown(
+        f"{times(len(turns), 'view')} with nothing but the system message, {at_turns(turns)}: the model would be asked "
+        "without a single message",
+        "take a compactor whose Emergency keeps the task (harness9, progressive-safe), or compact earlier "
+        "(--history write-back)",
+        turns,
+        {"turns": len(turns)},
+    )
+
+
+def _no_user(case: Case) -> Shown | None:
+    turns = tuple(sorted(set(_fault_turns(case, ("no_user",))) - set(_fault_turns(case, ("system_only",)))))
+    if not turns:
+        return None
+    return Shown(
+        f"{times(len(turns), 'view')} without any message of a user, {at_turns(turns)}",
+        "keep the task (progressive-safe), or keep more (--set tail=...)",
+        turns,
+        {"turns": len(turns)},
+    )
+
+
+def _faults(case: Case) -> Shown | None:
+    counts = {
+        kind: case.value(f"m5.{kind}") or 0 for kind in FAULTS if kind not in _VIEW_FAULTS and case.value(f"m5.{kind}")
+    }
+    if not counts:
+        return None
+    turns = _fault_turns(case, tuple(counts))
+    words = ", ".join(f"{count:,} x {FAULTS[kind]}" for kind, count in sorted(counts.items(), key=lambda c: -c[1]))
+    return Shown(
+        f"{times(len(turns), 'request')} that a provider would reject, {at_turns(turns)}: {words}",
+        "cut only where tool calls balance (progressive-safe), or report the compactor",
+        turns,
+        dict(counts),
+    )
+
+
+def _unread_lost(case: Case) -> Shown | None:
+    if case.above("m5.unread_results_lost", 0) is None:
+        return None
+    found = [unread for unread in unread_results(case.trace) if unread.lost]
+    lost = sum(unread.lost for unread in found)
+    turns = tuple(unread.turn for unread in found)
+    return Shown(
+        f"{times(lost, 'result')} gone before the model had seen them, {at_turns(turns)}",
+        "keep whole batches: a larger tail (--set tail=...), or cuts only where calls balance (progressive-safe)",
+        turns,
+        {"results": lost},
+    )
+
+
+def _unread_cut(case: Case) -> Shown | None:
+    if case.above("m5.unread_results_cut", 0) is None:
+        return None
+    found = [unread for unread in unread_results(case.trace) if unread.cut]
+    cut = sum(unread.cut for unread in found)
+    turns = tuple(unread.turn for unread in found)
+    return Shown(
+        f"{times(cut, 'result')} shortened before the model had seen them whole, {at_turns(turns)}",
+        "spare the newest results, or raise the size at which results are cut (--set prune_threshold=...)",
+        turns,
+        {"results": cut},
+    )
+
+
+def _dropped(case: Case) -> Shown | None:
+    found = [
+        (span.turn, record.dropped)
+        for span, record in case.records()
+        if record.dropped and record.tier is not Tier.EMERGENCY and not record.error
+    ]
+    if not found:
+        return None
+    turns = tuple(dict.fromkeys(turn for turn, _ in found))
+    total = sum(dropped for _, dropped in found)
+    return Shown(
+        f"{times(total, 'message')} dropped at the cut without being summarised or stored, {at_turns(turns)}",
+        "cut only where tool calls balance (progressive-safe)",
+        turns,
+        {"messages": total},
+    )
+
+
+def _orphaned_files(case: Case) -> Shown | None:
+    share = case.above("m6.orphaned", 0)
+    if share is None:
+        return None
+    return Shown(
+        f"{share:.0%} of what the model took up again lies in files that its view no longer names",
+        "list all offloaded files in the compaction message (progressive-safe)",
+        (),
+        {"share": share, "references": case.value("m6.references")},
+    )
+
+
+def _task_gone(case: Case) -> Shown | None:
+    if case.value("m7.first_user_kept") != 0:
+        return None
+    return Shown(
+        "the user's first message, which is mostly the task, is not in the last view",
+        "keep the task (progressive-safe), or compact less (--set tail=..., a larger --window)",
+        (),
+        {"user_tokens_kept": case.value("m7.user_tokens_kept")},
+        # What a summary still tells of the task may be enough; a truncation leaves nothing of it.
+        Severity.ERROR if _truncated(case) else None,
+    )
+
+
+def _truncated(case: Case) -> bool:
+    last = case.trace.spans[-1] if case.trace.spans else None
+    return last is not None and max(record.tier for record in last.records) is Tier.EMERGENCY
+
+
+def _rules_gone(case: Case) -> Shown | None:
+    worst = case.below("m7.constraints_worst", CLIFF_SHARE)
+    if worst is None:
+        return None
+    rounds = constraint_rounds(case.trace) or []
+    turns = tuple(turn for turn, share in rounds if share < CLIFF_SHARE)
+    return Shown(
+        f"less than half of the user's binding sentences (must, never, always, ...) are left after compaction round "
+        f"{case.value('m7.cliff_round')}, {at_turns(turns)}",
+        "keep user messages as they are (codex keeps them), or let the summary quote them (--summarizer stub does)",
+        turns,
+        {"worst": worst, "last": case.value("m7.constraints_kept"), "round": case.value("m7.cliff_round")},
+    )
+
+
+def _anchors_empty(case: Case) -> Shown | None:
+    if case.value("m7.anchors_filled") is None:
+        return None
+    turns = tuple(check.turn for check in anchor_checks(case.trace) if not check.filled)
+    if not turns:
+        return None
+    return Shown(
+        f"all five anchors are N/A in {times(len(turns), 'summary')}, {at_turns(turns)}".replace(
+            "summarys", "summaries"
+        ),
+        "look at the summarizer: its reply does not have the asked-for form",
+        turns,
+        {"summaries": len(turns)},
+    )
+
+
+def _ungrounded(case: Case) -> Shown | None:
+    if case.value("m7.grounding") is None:
+        return None
+    bad = [c for c in anchor_checks(case.trace) if c.named >= FEW_NAMES and c.grounded < GROUNDED * c.named]
+    if not bad:
+        return None
+    turns = tuple(check.turn for check in bad)
+    return Shown(
+        f"less than half of the names in the anchors occur in what was summarised, {at_turns(turns)}",
+        "the summarizer makes things up: take another one, or a lower temperature",
+        turns,
+        {"summaries": len(bad), "grounding": case.value("m7.grounding")},
+    )
+
+
+def _tool_only(case: Case) -> Shown | None:
+    lines = case.above("m7.tool_only_anchors", 0)
+    if lines is None:
+        return None
+    turn = anchor_checks(case.trace)[-1].turn
+    return Shown(
+        f"{times(lines, 'line')} of the last anchors stand in a tool result only: nobody in the conversation said them",
+        "a tool's output may have written the model's instructions; look at the summary of this turn",
+        (turn,),
+        {"lines": lines},
+    )
+
+
+def _invented_intent(case: Case) -> Shown | None:
+    share = case.below("m7.intent_grounding", INTENT)
+    if share is None:
+        return None
+    return Shown(
+        f"only {share:.0%} of the words of the last User Intent are the user's: the order may be invented",
+        "let the summary quote the user (--summarizer stub does), or keep user messages (codex)",
+        (anchor_checks(case.trace)[-1].turn,),
+        {"share": share},
+    )
+
+
+def _drift(case: Case) -> Shown | None:
+    share = case.above("m7.drift", DRIFT)
+    if share is None:
+        return None
+    return Shown(
+        f"from one summary to the next {share:.0%} of the names are lost",
+        "allow longer summaries (--summary-tokens N), or summarise less often (--set soft=...)",
+        (),
+        {"drift": share},
+    )
+
+
+KINDS = (
+    FindingKind(
+        "system-only-view",
+        Severity.ERROR,
+        "views that hold nothing but the system message",
+        ("m5",),
+        _system_only,
+    ),
+    FindingKind("no-user-message", Severity.ERROR, "views without any message of a user", ("m5",), _no_user),
+    FindingKind(
+        "protocol-faults",
+        Severity.ERROR,
+        "requests with faults that the history has not: torn pairs, doubled ids, empty or ill-formed text",
+        ("m5",),
+        _faults,
+    ),
+    FindingKind(
+        "unread-results-lost", Severity.ERROR, "results that were gone before the model saw them", ("m5",), _unread_lost
+    ),
+    FindingKind(
+        "tool-only-anchor",
+        Severity.ERROR,
+        "anchor lines whose words only a tool result says: a way in for foreign instructions",
+        ("m7",),
+        _tool_only,
+    ),
+    FindingKind("anchors-empty", Severity.ERROR, "summaries whose five anchors are all N/A", ("m7",), _anchors_empty),
+    FindingKind(
+        "task-gone",
+        Severity.WARN,
+        "the user's first message is not in the last view; an error where it was truncated away",
+        ("m7",),
+        _task_gone,
+    ),
+    FindingKind(
+        "rules-gone",
+        Severity.WARN,
+        "a compaction after which less than half of the user's binding sentences are left",
+        ("m7",),
+        _rules_gone,
+    ),
+    FindingKind(
+        "messages-dropped",
+        Severity.WARN,
+        "messages that were neither kept nor summarised nor stored, because their pair was cut",
+        (),
+        _dropped,
+    ),
+    FindingKind(
+        "unread-results-cut",
+        Severity.WARN,
+        "results that were shortened before the model saw them",
+        ("m5",),
+        _unread_cut,
+    ),
+    FindingKind(
+        "files-orphaned",
+        Severity.WARN,
+        "offloaded files that the view no longer names, although the model takes up what is in them",
+        ("m6",),
+        _orphaned_files,
+    ),
+    FindingKind(
+        "anchors-ungrounded",
+        Severity.WARN,
+        "anchors most of whose names do not occur in what was summarised",
+        ("m7",),
+        _ungrounded,
+    ),
+    FindingKind(
+        "intent-invented",
+        Severity.WARN,
+        "a User Intent most of whose words the user never wrote",
+        ("m7",),
+        _invented_intent,
+    ),
+    FindingKind(
+        "anchors-drift",
+        Severity.INFO,
+        "more than half of the names are lost from one summary to the next",
+        ("m7",),
+        _drift,
+    ),
+)

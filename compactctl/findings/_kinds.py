@@ -1,0 +1,163 @@
+"""What a finding is, and what the rules that look for them are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from compactctl.measures._spec import Measured, Trace
+from compactctl.model import CompactionRecord
+from compactctl.ports import Span
+
+Figure = float | int | str | None
+
+
+class Severity(StrEnum):
+    """How bad a finding is: ``error`` breaks requests or loses the task, ``warn`` wastes or risks, ``info`` informs."""
+
+    ERROR = "error"
+    WARN = "warn"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a person should look at: the turns concerned, the figures, and which option to change."""
+
+    id: str
+    severity: Severity
+    turns: tuple[int, ...]
+    figures: Mapping[str, Figure]
+    message: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the rules must know of a replay beside its trace.
+
+    ``history`` is ``view`` or ``write-back``; ``window_source`` is flag, recorded, inferred, table or assumed;
+    ``needs_window`` says that the real harness does nothing without a known window; ``real_source`` is the sentence
+    about real tokens.
+    """
+
+    compactor: str
+    history: str = ""
+    meter: str = ""
+    window_source: str = ""
+    needs_window: bool = False
+    real_source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a rule found: a sentence, an advice, the turns and the figures."""
+
+    message: str
+    advice: str
+    turns: tuple[int, ...] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One replay as a rule sees it."""
+
+    trace: Trace
+    measured: Mapping[str, Measured]
+    situation: Situation
+
+    def value(self, key: str) -> float | int | None:
+        """Give a figure; None where it was not measured or there is none."""
+        found = self.measured.get(key)
+        return None if found is None else found.value
+
+    def above(self, key: str, limit: float) -> float | int | None:
+        """Give a figure that is above a limit, otherwise None."""
+        found = self.value(key)
+        return found if found is not None and found > limit else None
+
+    def below(self, key: str, limit: float) -> float | int | None:
+        """Give a figure that is below a limit, otherwise None."""
+        found = self.value(key)
+        return found if found is not None and found < limit else None
+
+    def records(self) -> Iterator[tuple[Span, CompactionRecord]]:
+        """Give every record with its span."""
+        for span in self.trace.spans:
+            for record in span.records:
+                yield span, record
+
+    @property
+    def writes_back(self) -> bool:
+        """Whether a compaction's view becomes the history."""
+        return self.situation.history == "write-back"
+
+    def levels(self) -> list[tuple[str, float]]:
+        """Give the thresholds of the compactor as (option, decision tokens), lowest first."""
+        options, window = self.trace.options, self.trace.window
+        found: list[tuple[str, float]] = []
+        for name in _SHARES:
+            share = options.get(name)
+            if isinstance(share, int | float) and not isinstance(share, bool) and share > 0 and window > 0:
+                found.append((name, share * window))
+        for name in _TOKENS:
+            tokens = options.get(name)
+            if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0:
+                found.append((name, float(tokens)))
+        return sorted(found, key=lambda level: level[1])
+
+
+_SHARES = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold", "threshold_ratio", "share")
+_TOKENS = ("trigger", "limit", "reset", "max_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """A kind of finding: its id, severity and explanation, the measures that it needs, and the rule that looks for it.
+
+    A rule may say that a case is more or less severe than the kind.
+    """
+
+    id: str
+    severity: Severity
+    help: str
+    needs: tuple[str, ...]
+    look: Callable[[Case], Shown | None]
+
+
+def times(number: int | float, word: str) -> str:
+    """Give a number with its word.
+
+    >>> times(1, "turn"), times(1200, "turn"), times(2, "summary")
+    ('1 turn', '1,200 turns', '2 summaries')
+    """
+    if number == 1:
+        return f"{number:,} {word}"
+    return f"{number:,} {word.removesuffix('y')}ies" if word.endswith("ry") else f"{number:,} {word}s"
+
+
+def at_turns(turns: Iterable[int]) -> str:
+    """Say where turns are, folding runs, the first few of many.
+
+    >>> at_turns([4]), at_turns([4, 5, 6, 9]), at_turns([1, 3, 5, 7])
+    ('at turn 4', 'at turns 4-6 and 9', 'at turns 1, 3, 5 and 1 more')
+    """
+    runs: list[list[int]] = []
+    for turn in turns:
+        if runs and turn == runs[-1][1] + 1:
+            runs[-1][1] = turn
+        else:
+            runs.append([turn, turn])
+    words = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    if words == [word for word in words[:1] if "-" not in word]:
+        return f"at turn {words[0]}" if words else "at no turn"
+    if len(words) > _MOST_RUNS:
+        rest = sum(b - a + 1 for a, b in runs[_MOST_RUNS:])
+        return f"at turns {', '.join(words[:_MOST_RUNS])} and {rest} more"
+    return "at turns " + (" and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0])
+
+
+_MOST_RUNS = 3

@@ -1,0 +1,365 @@
+"""Rules about stability: does the compactor come to rest, and does each compaction help? (M8, W1, W4, W5, W7, W10)"""
+
+from __future__ import annotations
+
+import itertools
+
+from compactctl.context.offload import DEFAULT_PREVIEW_LINES, DEFAULT_THRESHOLD, placeholder_text
+from compactctl.context.view import Kind, MeterContext, View
+from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.measures._own import own_changes
+from compactctl.measures._pairs import pairs_of
+from compactctl.measures.m4 import summary_level
+from compactctl.measures.m8 import NEAR, PROGRESS, compactions_of, emergency_runs, tail_floor, tier_runs
+from compactctl.model import Message, OffloadEntry, Tier, byte_length
+
+LONG_RUN = 3
+SPIRAL = 3
+HEADROOM = 0.9  # a view that is left above this share of its threshold is soon there again
+
+
+def _permanent(case: Case) -> Shown | None:
+    runs = emergency_runs(case.trace)
+    if not runs or runs[-1][1] <= LONG_RUN or sum(runs[-1]) < case.trace.turns:
+        return None
+    start, length = runs[-1]
+    message = f"every turn from turn {start} on is an Emergency ({length:,} of {case.trace.turns:,} turns)"
+    turns = tuple(range(start, start + length))
+    figures = {"from_turn": start, "turns": length}
+    if case.writes_back:
+        return Shown(message, "what is kept is too large: lower tail (--set tail=...)", turns, figures)
+    return Shown(
+        message + ": the history only grows, and each turn truncates it afresh",
+        "let a compaction become the history (--history write-back)",
+        turns,
+        figures,
+    )
+
+
+def _emergency(case: Case) -> Shown | None:
+    runs = [(start, length) for start, length in emergency_runs(case.trace) if length > LONG_RUN]
+    runs = [run for run in runs if sum(run) < case.trace.turns]
+    if not runs:
+        return None
+    start, length = max(runs, key=lambda run: run[1])
+    return Shown(
+        f"{length:,} Emergency turns in a row from turn {start} on",
+        "summarise earlier (--set full=...), or keep less (--set tail=...)",
+        tuple(range(start, start + length)),
+        {"longest_run": length},
+    )
+
+
+def _jump(case: Case) -> Shown | None:
+    turns: list[int] = []
+    avoidable: list[int] = []
+    spans = {span.turn: span for span in case.trace.spans}
+    last = Tier.NONE
+    for turn, _, tier in tier_runs(case.trace):
+        if tier is Tier.EMERGENCY and last <= Tier.WARN:
+            turns.append(turn)
+            view = spans[turn].before
+            level = case.trace.options.get("emergency_threshold")
+            if view is not None and isinstance(level, int | float):
+                tokens = tokens_after_offload(view, case)
+                if tokens < level * case.trace.window:
+                    avoidable.append(turn)
+        last = tier
+    if not turns:
+        return None
+    enough = f"; {at_turns(avoidable)} offloading alone would have been enough" if avoidable else ""
+    return Shown(
+        f"{times(len(turns), 'jump')} past all softer tiers to Emergency, {at_turns(turns)}{enough}",
+        "keep large results out of the history when they are written (--spill BYTES), or take progressive-safe, which "
+        "offloads and measures again first",
+        tuple(turns),
+        {"jumps": len(turns), "offload_enough": len(avoidable)},
+    )
+
+
+def tokens_after_offload(view: View, case: Case) -> int:
+    """Give the decision tokens of a view once its large results, but those of the tail, are placeholders."""
+    options = case.trace.options
+    threshold = options.get("offload_threshold", DEFAULT_THRESHOLD)
+    tail = options.get("min_tail_messages") or 6
+    meter, weight = view.base.meter, view.weight
+    for position in view.large_results(threshold, 1, max(len(view) - tail, 1)):
+        m = view.message(position)
+        entry = OffloadEntry(m.tool_call_id, m.name, f"tool_results/{m.tool_call_id}.txt", byte_length(m.content), 10)
+        text = placeholder_text(entry, m.content, DEFAULT_PREVIEW_LINES)
+        weight += meter.weigh(Message(m.role, text, tool_call_id=m.tool_call_id)) - meter.weigh(m)
+    return meter.tokens(weight, MeterContext(view.turn, False))
+
+
+def _spiral(case: Case) -> Shown | None:
+    length = case.above("m8.spiral", SPIRAL - 1)
+    if length is None:
+        return None
+    hard = [compaction.turn for compaction in compactions_of(case.trace) if compaction.hard]
+    near = {turn for one, two in itertools.pairwise(hard) if two - one <= NEAR for turn in (one, two)}
+    turns = tuple(sorted(near))
+    refill = _refill(case, turns)
+    advice = "leave more room: keep less (--set tail=...) or compact harder before the end (--set full=...)"
+    if not case.writes_back:
+        advice = "let a compaction become the history (--history write-back)"
+    return Shown(
+        f"a spiral: {length:,} compactions at most {NEAR} turns apart, {at_turns(turns)}{refill[0]}",
+        advice,
+        turns,
+        {"compactions": length, "refilled_by": refill[1]},
+    )
+
+
+def _refill(case: Case, turns: tuple[int, ...]) -> tuple[str, str]:
+    """Name the tool whose results filled the view again between these turns the most."""
+    base = case.trace.base
+    weights: dict[str, int] = {}
+    for one, two in itertools.pairwise(turns):
+        if two - one > NEAR:
+            continue
+        for index in range(base.calls[one], base.calls[two]):
+            message = base.messages[index]
+            if message.tool_call_id:
+                name = message.name or _tool_of(case, index)
+                weights[name] = weights.get(name, 0) + base.prefix[index + 1] - base.prefix[index]
+    if not weights:
+        return "", ""
+    name = max(sorted(weights), key=weights.__getitem__)
+    return f"; results of {name} refilled it the most", name
+
+
+def _tool_of(case: Case, index: int) -> str:
+    messages = case.trace.base.messages
+    caller = pairs_of(case.trace).caller[index]
+    calls = messages[caller].tool_calls if caller >= 0 else ()
+    return next((call.name for call in calls if call.id == messages[index].tool_call_id), "") or "a tool"
+
+
+def _no_progress(case: Case) -> Shown | None:
+    if case.above("m8.no_progress", 0) is None:
+        return None
+    idle = tuple(c.turn for c in compactions_of(case.trace) if c.freed < PROGRESS)
+    return Shown(
+        f"{times(len(idle), 'compaction')} freed less than {PROGRESS:.0%} of the view, {at_turns(idle)}",
+        "offload more (--set offload=...), keep less (--set tail=...), or begin later (--set warn=...)",
+        idle,
+        {"compactions": len(idle)},
+    )
+
+
+def _grew(case: Case) -> Shown | None:
+    if case.above("m8.grown", 0) is None:
+        return None
+    grown = [c for c in compactions_of(case.trace) if c.after >= c.before]
+    worst = max(grown, key=lambda c: c.after - c.before)
+    return Shown(
+        f"{times(len(grown), 'compaction')} left the view no smaller, {at_turns(c.turn for c in grown)}; the worst "
+        f"went from {worst.before:,} to {worst.after:,} tokens",
+        "cap the summary (--summary-tokens N), or take progressive-safe, which refuses what does not shrink the view",
+        tuple(c.turn for c in grown),
+        {"compactions": len(grown), "worst_growth": worst.after - worst.before},
+    )
+
+
+def _headroom(case: Case) -> Shown | None:
+    level = summary_level(case.trace)
+    if level is None:
+        return None
+    tight = tuple(c.turn for c in compactions_of(case.trace) if c.hard and HEADROOM * level <= c.after < c.before)
+    if not tight:
+        return None
+    return Shown(
+        f"{times(len(tight), 'compaction')} ended just below the threshold of {level:,.0f} tokens or above it, "
+        f"{at_turns(tight)}: the next one is near",
+        "leave more room: a target below the trigger (progressive-safe), or keep less (--set tail=...)",
+        tight,
+        {"compactions": len(tight), "threshold": level},
+    )
+
+
+def _unreachable(case: Case) -> Shown | None:
+    levels = case.levels()
+    if not levels:
+        return None
+    name, level = levels[0]
+    trace = case.trace
+    real, context = trace.scale.meter, MeterContext(0, False)
+    fixed = real.tokens(0, context)
+    if fixed >= level:
+        return Shown(
+            f"the fixed part alone (system prompt and tools, {fixed:,} real tokens) is above {name} ({level:,.0f}): "
+            "nothing can bring the context below it",
+            f"raise the threshold (--set {name}=...), or send fewer tools",
+            (),
+            {"fixed_tokens": fixed, "threshold": level},
+        )
+    floors = tail_floor(trace)
+    turns = tuple(turn for turn, floor in enumerate(floors or ()) if floor >= level)
+    if not turns or floors is None:
+        return None
+    return Shown(
+        f"{at_turns(turns)} the system message and the kept tail alone ({max(floors):,} tokens) are above {name} "
+        f"({level:,.0f}): no compaction can bring the view below it",
+        f"keep less (--set tail=...), raise {name}, or keep large results out of the history (--spill BYTES)",
+        turns,
+        {"floor_tokens": max(floors), "threshold": level, "turns": len(turns)},
+    )
+
+
+def _tail_blind(case: Case) -> Shown | None:
+    acted = {compaction.turn for compaction in compactions_of(case.trace)}
+    turns = [
+        at
+        for turn, count, tier in tier_runs(case.trace)
+        if tier is not Tier.NONE
+        for at in range(turn, turn + count)
+        if at not in acted
+    ]
+    if not turns or case.above("m8.noop_turns", 0) is None:
+        return None
+    return Shown(
+        f"{times(len(turns), 'turn')} above a threshold at which nothing could be compacted, {at_turns(turns)}: what "
+        "is large stands in the kept tail, or before it is nothing left to take",
+        "keep fewer messages (--set tail=...), or keep large results out of the history (--spill BYTES)",
+        tuple(turns),
+        {"turns": len(turns)},
+    )
+
+
+def _offload_grew(case: Case) -> Shown | None:
+    turns: dict[int, None] = {}
+    entries: set[int] = set()
+    growth = 0
+    base = case.trace.base
+    for span, change in zip(case.trace.spans, own_changes(case.trace), strict=True):
+        for piece in change.added if change is not None else ():
+            item = piece.item
+            if item is not None and item.kind is Kind.OFFLOADED and item.index >= 0 and item.index not in entries:
+                grown = item.weight - (base.prefix[item.index + 1] - base.prefix[item.index])
+                if grown >= 0:
+                    entries.add(item.index)
+                    turns[span.turn] = None
+                    growth += grown
+    if not entries:
+        return None
+    return Shown(
+        f"{times(len(entries), 'placeholder')} no smaller than the result it stands for, {at_turns(turns)}: previews "
+        "are counted in lines, and these lines are long",
+        "cap previews in bytes (progressive-safe), or raise the offload threshold (--set offload=...)",
+        tuple(turns),
+        {"placeholders": len(entries), "growth": growth},
+    )
+
+
+def _offload_failed(case: Case) -> Shown | None:
+    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if "offload_failed" in record.notes))
+    if not turns:
+        return None
+    return Shown(
+        f"{times(len(turns), 'turn')} at which a result could not be written to its file, {at_turns(turns)}",
+        "look at the state directory: its space and permissions",
+        turns,
+        {"turns": len(turns)},
+    )
+
+
+def _no_system(case: Case) -> Shown | None:
+    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if "no_system_message" in record.notes))
+    if not turns:
+        return None
+    return Shown(
+        f"{times(len(turns), 'turn')} at which nothing was done because the view has no system message, "
+        f"{at_turns(turns)}",
+        "hand the replay a Session instead of a bare list: it puts a system message first",
+        turns,
+        {"turns": len(turns)},
+    )
+
+
+def _stopped(case: Case) -> Shown | None:
+    found = [(span.turn, note) for span, record in case.records() for note in record.notes if note in _BREAKERS]
+    if not found:
+        return None
+    turns = tuple(dict.fromkeys(turn for turn, _ in found))
+    words = " and ".join(sorted({_BREAKERS[note] for _, note in found}))
+    return Shown(
+        f"the compactor gave up, {at_turns(turns)}: {words}",
+        "compact earlier (--set full=...), keep less (--set tail=...), or look why summaries fail",
+        turns,
+        {"turns": len(turns)},
+    )
+
+
+_BREAKERS = {
+    "refill_breaker": "the view was full again within three turns, three times in a row",
+    "failure_breaker": "three summaries failed in a row",
+    "manual_mark": "automatic compaction is off and the window is full",
+}
+
+KINDS = (
+    FindingKind(
+        "permanent-emergency",
+        Severity.ERROR,
+        "from some turn on every turn is an Emergency: no summary is ever made again",
+        ("m8",),
+        _permanent,
+    ),
+    FindingKind("emergency-run", Severity.ERROR, "more than 3 Emergency turns in a row", ("m8",), _emergency),
+    FindingKind(
+        "compaction-grew",
+        Severity.ERROR,
+        "compactions after which the view was no smaller",
+        ("m8",),
+        _grew,
+    ),
+    FindingKind(
+        "unreachable-threshold",
+        Severity.ERROR,
+        "the fixed part or the kept tail alone is above a threshold, so that compaction never ends",
+        ("m8",),
+        _unreachable,
+    ),
+    FindingKind("gave-up", Severity.ERROR, "the compactor stopped itself and compacts no more", (), _stopped),
+    FindingKind(
+        "no-system-message",
+        Severity.ERROR,
+        "the compactor does nothing because the view has no system message",
+        (),
+        _no_system,
+    ),
+    FindingKind(
+        "offload-failed", Severity.ERROR, "results that could not be written to their files", (), _offload_failed
+    ),
+    FindingKind("spiral", Severity.WARN, "3 or more compactions at most 3 turns apart", ("m8",), _spiral),
+    FindingKind(
+        "jump-to-emergency",
+        Severity.WARN,
+        "a batch of results takes the view past all softer tiers, whatever they could have done",
+        ("m8",),
+        _jump,
+    ),
+    FindingKind(
+        "no-progress", Severity.WARN, "compactions that freed less than 10 % of their view", ("m8",), _no_progress
+    ),
+    FindingKind(
+        "no-headroom",
+        Severity.WARN,
+        "compactions that ended just below the threshold that will trigger the next one",
+        ("m4", "m8"),
+        _headroom,
+    ),
+    FindingKind(
+        "tail-blind",
+        Severity.WARN,
+        "turns above a threshold at which nothing could be compacted",
+        ("m8",),
+        _tail_blind,
+    ),
+    FindingKind(
+        "offload-grew",
+        Severity.WARN,
+        "placeholders that are no smaller than the results they stand for",
+        (),
+        _offload_grew,
+    ),
+)

@@ -1,0 +1,263 @@
+"""Rules about summaries and costs: too often, too large, empty, failed, never paid back (M3, M4, W2, W9, W11, W14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.measures._cost import summarizer_cost
+from compactctl.measures.m3 import unpaid
+from compactctl.measures.m4 import avoidable, largest_input, summaries, summary_level
+from compactctl.model import CompactionRecord
+from compactctl.ports import Span
+
+IN_A_ROW = 3
+DEAR = 0.25  # of the cost of the whole replay
+THRASH = 50  # rewrites for each hundred calls
+COLD = 0.5  # of the tokens sent found in the cache
+FEW_CALLS = 10
+_FAILED = "summary failed"
+
+
+def _every_turn(case: Case) -> Shown | None:
+    asked = sorted({span.turn for span, _ in summaries(case.trace)})
+    best: list[int] = []
+    run: list[int] = []
+    for turn in asked:
+        run = [*run, turn] if run and run[-1] == turn - 1 else [turn]
+        best = run if len(run) > len(best) else best
+    if len(best) < IN_A_ROW:
+        return None
+    advice = (
+        "compact harder (--set full=...), or keep less (--set tail=...)"
+        if case.writes_back
+        else "let a compaction become the history (--history write-back), so that it is not made again at each turn"
+    )
+    return Shown(
+        f"the summarizer is called at every turn from turn {best[0]} to {best[-1]} ({len(asked):,} calls in "
+        f"{case.trace.turns:,} turns)",
+        advice,
+        tuple(best),
+        {"calls": len(asked), "longest_run": len(best)},
+    )
+
+
+def _again(case: Case) -> Shown | None:
+    often = case.above("m4.resummarized_messages", 0)
+    if often is None:
+        return None
+    return Shown(
+        f"{times(often, 'message')} summarised more than twice",
+        "let a compaction become the history (--history write-back)",
+        (),
+        {"messages": often},
+    )
+
+
+def _avoidable(case: Case) -> Shown | None:
+    if case.above("m4.avoidable_calls", 0) is None:
+        return None
+    turns = avoidable(case.trace)
+    return Shown(
+        f"{times(len(turns), 'summary')} need not have been written: offloading alone brought the view below the "
+        f"threshold, {at_turns(turns)}",
+        "measure again after offloading (progressive-safe)",
+        turns,
+        {"summaries": len(turns)},
+    )
+
+
+def _no_room(case: Case) -> Shown | None:
+    trace = case.trace
+    largest = largest_input(trace)
+    if largest is not None and trace.window > 0 and largest[0] > trace.window:
+        return Shown(
+            f"the summarizer would be asked to read and write {largest[0]:,.0f} tokens at turn {largest[1]}, more than "
+            f"the window of {trace.window:,}",
+            "summarise earlier (--set full=...), or cap the summary (--summary-tokens N)",
+            (largest[1],),
+            {"tokens": largest[0], "window": trace.window},
+        )
+    level = summary_level(trace)
+    if level is not None and trace.window > 0 and level + trace.summary_tokens > trace.window:
+        return Shown(
+            f"a summary begins at {level:,.0f} tokens and may take {trace.summary_tokens:,}: together more than the "
+            f"window of {trace.window:,}",
+            "summarise earlier (--set full=...), or cap the summary (--summary-tokens N)",
+            (),
+            {"threshold": level, "summary_tokens": trace.summary_tokens, "window": trace.window},
+        )
+    return None
+
+
+def _dear(case: Case) -> Shown | None:
+    share = case.above("m4.cost_share", DEAR)
+    prices = case.trace.prices
+    if share is None or prices is None:
+        return None
+    cost = summarizer_cost(case.trace, prices)
+    read = sum(record.summary_input_tokens or 0 for _, record in summaries(case.trace))
+    aligned = cost - read * (prices.input - prices.cached) / 1_000_000
+    return Shown(
+        f"the summarizer makes {share:.0%} of the whole cost ({cost:.2f} US dollars; {aligned:.2f} if its requests "
+        "began like the conversation and were cached)",
+        "summarise less often (--history write-back, a higher --set soft=...), or with a cheaper model",
+        (),
+        {"share": share, "cost_usd": cost, "cost_usd_if_cached": aligned},
+    )
+
+
+def _failures(case: Case) -> Iterator[tuple[Span, CompactionRecord]]:
+    for span, record in case.records():
+        if _FAILED in record.error:
+            yield span, record
+
+
+def _failed(case: Case) -> Shown | None:
+    failures = list(_failures(case))
+    if not failures:
+        return None
+    turns = tuple(dict.fromkeys(span.turn for span, _ in failures))
+    cause = next((r.error.partition(": ")[2] for _, r in failures if ": " in r.error), "")
+    return Shown(
+        f"{times(len(failures), 'summary')} failed, {at_turns(turns)}" + (f"; the first: {cause}" if cause else ""),
+        "look at the summarizer; while it fails the fallback drops messages, or does nothing",
+        turns,
+        {"failures": len(failures)},
+    )
+
+
+def _silent(case: Case) -> Shown | None:
+    turns = tuple(dict.fromkeys(s.turn for s, r in _failures(case) if r.tokens_after >= r.tokens_before))
+    if not turns:
+        return None
+    return Shown(
+        f"{times(len(turns), 'turn')} at which the summary failed and the fallback changed nothing, {at_turns(turns)}",
+        "the fallback keeps 80 % of the window, so below that it does nothing: raise soft (--set soft=...), or look at "
+        "the summarizer",
+        turns,
+        {"turns": len(turns)},
+    )
+
+
+def _empty(case: Case) -> Shown | None:
+    found = [
+        span.turn
+        for span, record in case.records()
+        if "summary_empty" in record.notes or "anchors_missing" in record.notes
+    ]
+    if not found:
+        return None
+    total = sum(1 for _ in summaries(case.trace))
+    turns = tuple(dict.fromkeys(found))
+    return Shown(
+        f"{len(found):,} of {times(total, 'summary')} came without a single anchor, "
+        f"and the messages that they stand for are gone, {at_turns(turns)}",
+        "look at the summarizer; progressive-safe refuses empty replies",
+        turns,
+        {"summaries": len(found), "of": total},
+    )
+
+
+def _unpaid(case: Case) -> Shown | None:
+    turns = unpaid(case.trace)
+    if not turns or case.above("m3.unpaid_compactions", 0) is None:
+        return None
+    return Shown(
+        f"{times(len(turns), 'compaction')} without a return: what is made new in the prompt cache costs more than "
+        f"what is saved until the end, {at_turns(turns)}",
+        "compact later or less often (--set warn=..., --set soft=...): short sessions need no compaction for the cost",
+        turns,
+        {"compactions": len(turns)},
+    )
+
+
+def _dearer(case: Case) -> Shown | None:
+    share = case.above("m3.cost_share_of_uncompacted", 1)
+    if share is None or not _fits_whole(case):
+        return None
+    return Shown(
+        f"compaction makes the session {share:.2f} times as dear as none, and without any it would fit the window",
+        "raise the thresholds (--set warn=..., --set soft=...), or take the compactor none for sessions like this",
+        (),
+        {
+            "cost_share": share,
+            "cost_usd": case.value("m3.cost_usd"),
+            "whole_usd": case.value("m3.uncompacted_cost_usd"),
+        },
+    )
+
+
+def _fits_whole(case: Case) -> bool:
+    from compactctl.measures._load import uncompacted
+
+    trace = case.trace
+    return trace.window > 0 and max(uncompacted(trace), default=0) + trace.reserve <= trace.window
+
+
+def _thrash(case: Case) -> Shown | None:
+    rewrites, hits = case.value("m3.rewrites_per_100"), case.value("m3.cache_hit_ratio")
+    if rewrites is None or hits is None or case.trace.turns < FEW_CALLS or (rewrites < THRASH and hits >= COLD):
+        return None
+    return Shown(
+        f"the prompt cache is broken at {rewrites:.0f} of 100 calls; {hits:.0%} of the tokens sent are found in it",
+        "compact less often and more at a time: a target below the trigger (progressive-safe), --history write-back, "
+        "or for clearing compactors a least amount (--set clear_at_least=...)",
+        (),
+        {"rewrites_per_100": rewrites, "cache_hit_ratio": hits},
+    )
+
+
+KINDS = (
+    FindingKind(
+        "summary-every-turn",
+        Severity.ERROR,
+        "the summarizer is called at three or more turns in a row",
+        ("m4",),
+        _every_turn,
+    ),
+    FindingKind(
+        "summary-no-room",
+        Severity.ERROR,
+        "what the summarizer must read and may write is more than the window",
+        ("m4",),
+        _no_room,
+    ),
+    FindingKind(
+        "summary-empty", Severity.ERROR, "replies of the summarizer that filled no anchor and were accepted", (), _empty
+    ),
+    FindingKind(
+        "fallback-did-nothing",
+        Severity.ERROR,
+        "the summary failed and the fallback left the view as it was, which no record shows as a failure",
+        (),
+        _silent,
+    ),
+    FindingKind("summary-failed", Severity.WARN, "calls of the summarizer that failed", (), _failed),
+    FindingKind("summarised-again", Severity.WARN, "messages that were summarised more than twice", ("m4",), _again),
+    FindingKind(
+        "summary-avoidable",
+        Severity.WARN,
+        "summaries that the offloads before them had made unnecessary",
+        ("m4",),
+        _avoidable,
+    ),
+    FindingKind("never-pays-back", Severity.WARN, "compactions that cost more than they save", ("m3",), _unpaid),
+    FindingKind(
+        "dearer-than-none",
+        Severity.WARN,
+        "the replay costs more than no compaction, while the whole session fits the window",
+        ("m3",),
+        _dearer,
+    ),
+    FindingKind(
+        "cache-thrash",
+        Severity.WARN,
+        "at least half of the calls do not begin like the one before, or half of what is sent is not cached",
+        ("m3",),
+        _thrash,
+    ),
+    FindingKind(
+        "summarizer-dear", Severity.INFO, "the summarizer makes more than a quarter of the whole cost", ("m4",), _dear
+    ),
+)

@@ -1,0 +1,297 @@
+"""Rules about the window: does what is sent fit, and does the compactor count truly? (M1, W8)"""
+
+from __future__ import annotations
+
+import itertools
+
+from compactctl.context.view import MeterContext
+from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.measures._load import load_of
+from compactctl.meters._images import base64_length, image_count
+
+LOW, HIGH = 0.9, 1.1  # an estimate ratio between them is true enough
+EARLY = 0.5  # of the window, in real tokens
+_BLIND_METERS = ("bytes4",)
+
+
+def _exceeded(case: Case) -> Shown | None:
+    over = case.above("m1.overshoot_turns", 0)
+    if over is None:
+        return None
+    trace = case.trace
+    tokens = load_of(trace).tokens
+    turns = tuple(turn for turn, count in enumerate(tokens) if count + trace.reserve > trace.window)
+    peak = max(tokens)
+    reserve = f" with the reserve of {trace.reserve:,}" if trace.reserve else ""
+    return Shown(
+        f"{times(len(turns), 'request')} would not fit the window of {trace.window:,}{reserve}: {at_turns(turns)}, "
+        f"at most {peak:,} real tokens",
+        "compact earlier: lower the thresholds (--set full=...), or let the compactor count real tokens "
+        "(--meter calibrated)",
+        turns,
+        {"turns": len(turns), "peak_tokens": peak, "window": trace.window, "reserve": trace.reserve},
+    )
+
+
+def _failed(case: Case) -> Shown | None:
+    turns = tuple(turn for span in case.trace.spans if span.failed for turn in range(span.turn, span.until))
+    if not turns:
+        return None
+    return Shown(
+        f"{times(len(turns), 'request')} would be rejected and the compactor had no way left: {at_turns(turns)}",
+        "keep less as it is (--set tail=...), or compact earlier (--set full=...)",
+        turns,
+        {"turns": len(turns)},
+    )
+
+
+def _estimate(case: Case) -> Shown | None:
+    ratio = case.value("m1.estimate_ratio")
+    if ratio is None or LOW <= ratio <= HIGH:
+        return None
+    levels = [(name, level / case.trace.window) for name, level in case.levels() if case.trace.window > 0]
+    name, share = levels[-1] if levels else ("", 0.0)
+    really = f"; {name} {share:.2f} is {share * ratio:.2f} of the real window" if name else ""
+    severity = Severity.ERROR if share * ratio > 1 else None
+    what = "fewer tokens than there are" if ratio > 1 else "more tokens than there are"
+    return Shown(
+        f"the compactor counts {what}: real / {case.situation.meter or 'its own'} tokens = {ratio:.2f}{really}",
+        "let it count real tokens (--meter calibrated), or divide the thresholds by the ratio",
+        (),
+        {"estimate_ratio": ratio, "meter": case.situation.meter, "real_source": case.situation.real_source},
+        severity,
+    )
+
+
+def _tiers_apart(case: Case) -> Shown | None:
+    apart = case.above("m1.tier_disagreement", 0)
+    if apart is None:
+        return None
+    return Shown(
+        f"at {apart:.0%} of the turns real tokens would give another tier than the compactor's own count",
+        "let it count real tokens (--meter calibrated)",
+        (),
+        {"share_of_turns": apart},
+    )
+
+
+def _assumed(case: Case) -> Shown | None:
+    if case.situation.window_source != "assumed":
+        return None
+    window = case.trace.window
+    if case.situation.needs_window:
+        return Shown(
+            f"the window of {window:,} is only assumed, and the real {case.situation.compactor} does nothing without a "
+            "known one",
+            "name the window (--window N)",
+            (),
+            {"window": window},
+            Severity.WARN,
+        )
+    return Shown(
+        f"the window of {window:,} is only assumed: neither the session nor the model table names one",
+        "name the window (--window N)",
+        (),
+        {"window": window},
+    )
+
+
+def _recorded_above(case: Case) -> Shown | None:
+    window = case.trace.window
+    calls = [m for m in case.trace.session.messages if m.role == "assistant"]
+    prompts = [(turn, m.usage.prompt) for turn, m in enumerate(calls) if m.usage is not None]
+    turns = tuple(turn for turn, prompt in prompts if window > 0 and prompt > window)
+    if not turns:
+        return None
+    most = max(prompt for _, prompt in prompts)
+    return Shown(
+        f"the session recorded prompts of up to {most:,} tokens, more than the window of {window:,}: {at_turns(turns)}",
+        "the window is larger than that: name it (--window N)",
+        turns,
+        {"largest_prompt": most, "window": window},
+    )
+
+
+def _near_limit(case: Case) -> Shown | None:
+    peak = case.value("m1.peak_occupancy")
+    if peak is None or not 0.9 <= peak <= 1 or case.value("m8.compactions") != 0:
+        return None
+    return Shown(
+        f"the session came to {peak:.0%} of the window and nothing was compacted",
+        "a longer session of this kind will not fit: choose a compactor, or lower its thresholds",
+        (),
+        {"peak_occupancy": peak},
+    )
+
+
+def _without_effect(case: Case) -> Shown | None:
+    levels = case.levels()
+    if not levels or case.value("m8.compactions") != 0 or case.value("m8.noop_turns") != 0 or not case.trace.turns:
+        return None
+    base = case.trace.base
+    most = max(base.meter.tokens(base.prefix[call], MeterContext(turn, True)) for turn, call in enumerate(base.calls))
+    name, lowest = levels[0]
+    return Shown(
+        f"no threshold was reached: the largest view is {most:,} decision tokens, {name} is {lowest:,.0f}",
+        "the thresholds had no effect on this session; tune on longer ones, or name a smaller --window",
+        (),
+        {"largest_view": most, "lowest_threshold": lowest},
+    )
+
+
+def _option_without_effect(case: Case) -> Shown | None:
+    found = _idle_options(case)
+    if found is None:
+        return None
+    message, advice = found
+    return Shown(message, advice)
+
+
+def _idle_options(case: Case) -> tuple[str, str] | None:
+    options = case.trace.options
+    offload = options.get("offload_threshold")
+    if case.situation.compactor == "harness9" and isinstance(offload, int) and offload < 4000:
+        return (
+            f"offload_threshold {offload} has no effect: harness9's offloader has its own gate at 4,000 bytes",
+            "set it to 4,000 or more (--set offload=4000), or take the compactor progressive",
+        )
+    percent = options.get("pct_override")
+    if isinstance(percent, int | float) and percent > 0 and case.trace.window > 0:
+        # The override is taken as the smaller of the two, so that it can only bring compaction forward.
+        reserve = options.get("reserve") or 20_000
+        usable = case.trace.window - reserve
+        if percent * usable >= usable - 13_000:
+            return (
+                f"pct_override {percent:g} has no effect: it only lowers the threshold of {usable - 13_000:,} tokens",
+                "set it lower, or leave it out",
+            )
+    limit, share = options.get("limit"), options.get("share")
+    if isinstance(limit, int) and isinstance(share, int | float) and 0 < share * case.trace.window <= limit:
+        return (
+            f"limit {limit:,} has no effect: it can only lower the trigger of {share * case.trace.window:,.0f} tokens",
+            "set it lower, or raise share (--set share=...)",
+        )
+    names = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")
+    held = [(name, options[name]) for name in names if isinstance(options.get(name), int | float)]
+    for (lower, one), (higher, two) in itertools.pairwise(held):
+        if one == two:
+            return (
+                f"{lower} {one:g} has no effect: {higher} is as low and wins",
+                f"set them apart (--set {lower}=...)",
+            )
+    return None
+
+
+def _early(case: Case) -> Shown | None:
+    window = case.trace.window
+    early = [cut for cut in load_of(case.trace).cuts if cut.acted and window > 0 and cut.grown < EARLY * window]
+    if not early:
+        return None
+    least = min(cut.grown for cut in early)
+    turns = tuple(cut.turn for cut in early)
+    return Shown(
+        f"{times(len(turns), 'compaction')} with less than half of the window in use, the first of them at "
+        f"{least / window:.0%} of the real window: {at_turns(turns)}",
+        "raise the threshold (--set warn=... or full=...), or let the compactor count real tokens (--meter calibrated)",
+        turns,
+        {"compactions": len(turns), "least_occupancy": least / window},
+    )
+
+
+def _uncounted(case: Case) -> Shown | None:
+    if case.situation.meter not in _BLIND_METERS:
+        return None
+    messages = case.trace.base.messages
+    images = sum(map(image_count, messages))
+    encoded = sum(base64_length(message.content) for message in messages)
+    if not images and not encoded:
+        return None
+    parts = [times(images, "image")] * bool(images) + [f"{encoded:,} characters of base64"] * bool(encoded)
+    return Shown(
+        f"the meter {case.situation.meter} does not count what {' and '.join(parts)} cost: images are nothing to it, "
+        "base64 a quarter of a token a character",
+        "let the compactor count real tokens (--meter calibrated or o200k_base)",
+        (),
+        {"images": images, "base64_characters": encoded},
+    )
+
+
+KINDS = (
+    FindingKind(
+        "window-exceeded",
+        Severity.ERROR,
+        "requests whose real tokens and reserve exceed the window: a provider would reject them",
+        ("m1",),
+        _exceeded,
+    ),
+    FindingKind(
+        "request-failed",
+        Severity.ERROR,
+        "requests that do not fit after every retry that the compactor has",
+        (),
+        _failed,
+    ),
+    FindingKind(
+        "recorded-above-window",
+        Severity.ERROR,
+        "the session recorded prompts that are larger than the window that it is judged by",
+        (),
+        _recorded_above,
+    ),
+    FindingKind(
+        "estimate-off",
+        Severity.WARN,
+        "real / decision tokens are outside 0.9 to 1.1; an error where the highest threshold lies beyond the window",
+        ("m1",),
+        _estimate,
+    ),
+    FindingKind(
+        "tier-disagreement",
+        Severity.INFO,
+        "turns at which real tokens would give another tier than the compactor's count",
+        ("m1",),
+        _tiers_apart,
+    ),
+    FindingKind(
+        "window-assumed",
+        Severity.INFO,
+        "nobody named the window; a warning where the real harness would refuse to compact",
+        (),
+        _assumed,
+    ),
+    FindingKind(
+        "uncounted-data",
+        Severity.WARN,
+        "the session holds images or base64 data, and the compactor's meter is blind to what they cost",
+        (),
+        _uncounted,
+    ),
+    FindingKind(
+        "early-compaction",
+        Severity.WARN,
+        "compactions with less than half of the real window in use",
+        ("m1",),
+        _early,
+    ),
+    FindingKind(
+        "near-limit",
+        Severity.INFO,
+        "the session came near the end of the window and nothing was compacted",
+        ("m1", "m8"),
+        _near_limit,
+    ),
+    FindingKind(
+        "thresholds-unreached",
+        Severity.INFO,
+        "no threshold was reached, so this session says nothing about them",
+        ("m8",),
+        _without_effect,
+    ),
+    FindingKind(
+        "option-without-effect",
+        Severity.WARN,
+        "an option that cannot change anything at its value",
+        (),
+        _option_without_effect,
+    ),
+)

@@ -1,0 +1,199 @@
+"""One HTML file that needs nothing else: no request to any address, light and dark, readable without its script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, NamedTuple
+
+from compactctl.model import Tier
+from compactctl.reports._effects import Effects, effects
+from compactctl.reports._notices import Notice, notices
+from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
+from compactctl.reports._safe import safe
+from compactctl.reports._spec import ReportSpec
+from compactctl.reports._stored import StoredSession
+from compactctl.reports._svg import Drawing, composition, timeline
+from compactctl.reports._terminal import short_tiers, summary_words
+from compactctl.reports._timeline import sparkline
+from compactctl.reports._titles import title_of, title_of_all
+from compactctl.reports._words import percent, size, tokens
+
+LIMIT = 500_000
+MOST_ROWS = 500
+_SPARK = 24
+
+
+class Measure(NamedTuple):
+    """How much of everything a page shows; a smaller one is taken where the page would grow beyond ``LIMIT``."""
+
+    drawn: int
+    points: int
+    notices: int
+    characters: int
+
+
+_MEASURES = (
+    Measure(20, 1600, 80, 2400),
+    Measure(20, 1200, 40, 800),
+    Measure(12, 800, 30, 400),
+    Measure(6, 400, 20, 200),
+    Measure(1, 240, 20, 100),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A notice with what opens below it."""
+
+    id: str
+    notice: Notice
+    effects: Effects
+    bar: tuple[tuple[float, float, str], ...]
+    anchors: tuple[tuple[str, str], ...]
+    summary: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One session as the page draws it."""
+
+    id: str
+    session: Mapping[str, Any]
+    title: str
+    drawing: Drawing | None
+    contents: Drawing | None
+    compactions: tuple[Compaction, ...]
+    left_out: int
+
+
+def render(document: Mapping[str, Any]) -> bytes:
+    """Give the page, below ``LIMIT`` bytes where sessions can be drawn smaller or fewer."""
+    page = b""
+    for measure in _MEASURES:
+        page = _page(document, measure)
+        if len(page) <= LIMIT:
+            break
+    return page
+
+
+def index(document: Mapping[str, Any], pages: Sequence[str]) -> bytes:
+    """Give a page over all sessions that draws none and links to a page of each; ``pages`` are their addresses."""
+    return _page(document, Measure(0, 0, 0, 0), pages)
+
+
+def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = ()) -> bytes:
+    from jinja2 import Environment, StrictUndefined
+
+    sessions: Sequence[Mapping[str, Any]] = document["sessions"]
+    details: Sequence[StoredSession] = document.get("details", ())
+    order = worst_first(sessions)
+    drawn = order[: measure.drawn]
+    share = max(40, min(400, measure.points // max(1, len(drawn))))
+    sections = [
+        _section(f"s{place}", sessions[place], details[place] if details else None, share, measure) for place in drawn
+    ]
+    linked = dict(enumerate(pages)) if pages else {place: f"#s{place}" for place in drawn}
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
+    style, script = _asset("page.css"), _asset("page.js")
+    listed = order if pages else order[:MOST_ROWS]
+    tiers = tier_rows(sessions)
+    template = environment.from_string(_asset("page.html.j2"))
+    return template.render(
+        document=document,
+        title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
+        header=header(document),
+        rows=[_row(sessions[i], details[i] if details else None, linked.get(i)) for i in listed],
+        more_rows=len(order) - len(listed),
+        sections=sections,
+        undrawn=0 if pages else len(order) - len(drawn),
+        tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
+        turns=sum(row.turns or 0 for row in tiers),
+        findings=finding_groups(sessions),
+        gaps=coverage(sessions),
+        summaries=f"{summary_words(sessions)}; {cost_words(sessions)}",
+        omitted=any(session.get("text_omitted") for session in sessions),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    ).encode("utf-8", "backslashreplace")
+
+
+def _section(
+    ident: str, session: Mapping[str, Any], detail: StoredSession | None, points: int, measure: Measure
+) -> Section:
+    found = list(notices(session["compactions"]))
+    shown = found[: measure.notices]
+    drawing = timeline(session, detail, shown, f"{ident}c", points) if detail else None
+    contents = composition(detail, min(80, points)) if detail else None
+    compactions = tuple(_compaction(f"{ident}c{i}", notice, measure) for i, notice in enumerate(shown))
+    return Section(ident, session, title_of(session), drawing, contents, compactions, len(found) - len(shown))
+
+
+def _compaction(ident: str, notice: Notice, measure: Measure) -> Compaction:
+    last = notice.last
+    split = effects(last)
+    files = tuple(dict.fromkeys(path for row in notice.rows for path in row["files"] or ()))
+    return Compaction(
+        ident,
+        notice,
+        split,
+        _bar(split),
+        tuple((anchor["type"].replace("_", " "), _cut(anchor["content"], measure)) for anchor in last["anchors"] or ()),
+        _cut(last["summary_text"] or "", measure),
+        files[:20],
+    )
+
+
+def _bar(split: Effects) -> tuple[tuple[float, float, str], ...]:
+    """Give the parts of the tokens before, in thousandths: place, width and kind."""
+    before = sum(split[:4]) or 1
+    bar, place = [], 0.0
+    for kind, part in zip(("left", "offload", "summary", "truncation"), split, strict=False):
+        width = round(part / before * 1000, 1)
+        bar.append((round(place, 1), width, kind))
+        place += width
+    return tuple(bar)
+
+
+def _cut(text: str, measure: Measure) -> str:
+    shown = safe(text[: measure.characters], newlines=True)
+    more = len(text) - measure.characters
+    return f"{shown} ... ({more:,} more characters)" if more > 0 else shown
+
+
+def _row(session: Mapping[str, Any], detail: StoredSession | None, link: str | None) -> Mapping[str, Any]:
+    blocks, _ = sparkline(detail.timeline.points, _SPARK) if detail else ("", "")
+    counts = session["compactions_by_tier"]
+    return {
+        "session": session,
+        "link": link,
+        "tiers": short_tiers(counts),
+        "weight": sum(count * 1000**i for i, count in enumerate(counts.values())),
+        "spark": blocks,
+    }
+
+
+def _safely(text: object) -> str:
+    return safe(str(text))
+
+
+def _count(number: int | None) -> str:
+    return "n/a" if number is None else f"{number:,}"
+
+
+def _asset(name: str) -> str:
+    return resources.files("compactctl.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+REPORT = ReportSpec("html", "one self-contained page", render, (".html", ".htm"), details=True)

@@ -1,0 +1,144 @@
+"""Markdown for pull requests and step summaries: small tables, findings first, below GitHub's limit of 1 MiB."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compactctl.model import Tier
+from compactctl.reports._notices import notices
+from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
+from compactctl.reports._safe import safe
+from compactctl.reports._spec import ReportSpec
+from compactctl.reports._terminal import short_tiers, summary_words
+from compactctl.reports._words import percent, size, tokens
+
+# A step summary above 1 MiB is dropped whole; this many rows stay far below.
+MOST_SESSIONS = 200
+MOST_NOTICES = 100
+_SIGNS = {"error": "❌", "warn": "⚠️", "info": "ℹ️"}
+# What begins markup, a reference or a mention anywhere in a line, and what makes a bare address a link.
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$<>&@#]|://|\bwww\.")
+
+
+def text(words: str) -> str:
+    r"""Give foreign text as Markdown that shows it: no markup, no link, no mention, one line.
+
+    >>> text("a|b [x](http://y) @all <b> $x$")
+    'a\\|b \\[x\\](http:&#8203;//y) @&#8203;all &lt;b&gt; \\$x\\$'
+    """
+    return _SPECIAL.sub(_shown, safe(words))
+
+
+def _shown(match: re.Match[str]) -> str:
+    found = match[0]
+    if found in "<>&":
+        return html.escape(found)
+    # GitHub looks for mentions, references and addresses in the finished text: an invisible space keeps them apart.
+    if found in "@#":
+        return f"{found}&#8203;"
+    if len(found) > 1:
+        return f"{found[0]}&#8203;{found[1:]}" if found == "://" else f"{found[:-1]}&#8203;."
+    return f"\\{found}"
+
+
+def render(document: Mapping[str, Any]) -> bytes:
+    """Give the report; sessions beyond the worst ones are counted, not listed."""
+    sessions: Sequence[Mapping[str, Any]] = document["sessions"]
+    lines = [f"## compactctl {text(document['tool_version'])}: {len(sessions)} sessions", ""]
+    lines += [f"- {name}: {text(value)}" for name, value in header(document)]
+    lines += ["", *_findings(sessions), *_session_table(sessions), "", *_tier_table(sessions), ""]
+    lines += [f"{text(summary_words(sessions))}; {text(cost_words(sessions))}.", ""]
+    if len(sessions) == 1:
+        lines += _compactions(sessions[0])
+    lines += _coverage(sessions)
+    if any(session.get("text_omitted") for session in sessions):
+        lines += ["_Anchors, summaries and file names are left out; `--include-text` puts them in._", ""]
+    return "\n".join(lines).encode("utf-8", "backslashreplace")
+
+
+def _findings(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    groups = finding_groups(sessions)
+    if not groups:
+        return []
+    lines = ["### What to look at", ""]
+    for group in groups:
+        where = f" ({group.sessions} sessions)" if group.sessions > 1 else ""
+        lines.append(f"- {_SIGNS[group.severity]} **{text(group.id)}**{where}: {text(group.worst['message'])}")
+        lines.append(f"  Try: {text(group.worst['advice'])}")
+    return [*lines, ""]
+
+
+def _session_table(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    names = ("session", "turns", "compactions", "peak", "real peak", "sent", "reduction", "offloads", "summaries")
+    lines = _head(names, "lrlrrrrrr")
+    order = worst_first(sessions)
+    for session in (sessions[place] for place in order[:MOST_SESSIONS]):
+        lines.append(
+            _row(
+                text(session["session_id"]),
+                _count(session["turns"]),
+                short_tiers(session["compactions_by_tier"]),
+                percent(session["peak_occupancy"]),
+                percent(session["real_peak_occupancy"]),
+                tokens(session["tokens"]),
+                percent(session["reduction"]),
+                f"{session['offloaded_files']} ({size(session['offloaded_bytes'])})",
+                _count(session["summarizer_calls"]),
+            )
+        )
+    if len(order) > MOST_SESSIONS:
+        lines += ["", f"and {len(order) - MOST_SESSIONS} more sessions, none of them worse"]
+    return lines
+
+
+def _tier_table(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = _head(("tier", "turns", "compactions", "least reduction", "median", "most"), "lrrrrr")
+    for row in tier_rows(sessions):
+        least, most = (row.reductions[0], row.reductions[-1]) if row.reductions else (None, None)
+        lines.append(
+            _row(
+                row.tier.label,
+                _count(row.turns),
+                str(row.compactions) if row.tier is not Tier.NONE else "",
+                *(percent(share) if share is not None else "" for share in (least, row.quantile(0.5), most)),
+            )
+        )
+    return lines
+
+
+def _compactions(session: Mapping[str, Any]) -> list[str]:
+    listed = list(notices(session["compactions"]))
+    lines = ["### Compactions", ""] if listed else []
+    for notice in listed[:MOST_NOTICES]:
+        lines += [f"- {text(notice.head)}", f"  {text(notice.details)}"]
+        for anchor in notice.last["anchors"] or ():
+            lines.append(f"  - {text(anchor['type'].replace('_', ' '))}: {text(anchor['content'])}")
+    if len(listed) > MOST_NOTICES:
+        lines.append(f"- and {len(listed) - MOST_NOTICES} more")
+    return [*lines, ""]
+
+
+def _coverage(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    gaps = coverage(sessions)
+    if not gaps:
+        return []
+    listed = [f"- {text(gap.what)}: {text(gap.reason)} ({gap.sessions} of {len(sessions)} sessions)" for gap in gaps]
+    return ["<details><summary>Not measured</summary>", "", *listed, "", "</details>", ""]
+
+
+def _head(names: Sequence[str], align: str) -> list[str]:
+    return [_row(*names), _row(*("---:" if side == "r" else "---" for side in align))]
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _count(number: int | None) -> str:
+    return "n/a" if number is None else f"{number:,}"
+
+
+REPORT = ReportSpec("markdown", "Markdown for pull requests", render, (".md", ".markdown"))

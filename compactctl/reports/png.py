@@ -1,0 +1,17 @@
+"""A picture as PNG: one session over its turns, or tiers and reductions over all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compactctl.reports._pictures import figure_of, picture
+from compactctl.reports._spec import ReportSpec
+
+
+def render(document: Mapping[str, Any]) -> bytes:
+    """Give the picture."""
+    return picture(figure_of(document), "png")
+
+
+REPORT = ReportSpec("png", "a picture (PNG)", render, (".png",), details=True)
