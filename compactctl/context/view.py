@@ -282,6 +282,15 @@ class View(Sequence[Message]):
         """How many items stand before the recorded range."""
         return self._own_length
 
+    def is_grown_from(self, other: View) -> bool:
+        """Whether this view is another one that recorded messages have joined, and nothing else."""
+        return (
+            self.base is other.base
+            and self._own is other._own
+            and (self._own_length, self.lo, self.generation) == (other._own_length, other.lo, other.generation)
+            and self.hi >= other.hi
+        )
+
     @property
     def is_closed(self) -> bool:
         """Whether every run of results is known to stand directly behind the message that made all of its calls."""

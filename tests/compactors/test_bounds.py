@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from compactctl.compactors._clearing import CLEARED
 from compactctl.compactors.clear_tool_uses import COMPACTOR as CLEAR, ClearToolUsesCompactor
@@ -14,6 +15,7 @@ from compactctl.compactors.sliding_window import SlidingWindowCompactor
 from compactctl.compactors.token_budget import COMPACTOR as BUDGET, TokenBudgetCompactor
 from compactctl.compactors.truncate import COMPACTOR as TRUNCATE, TruncateCompactor
 from compactctl.context.pairing import STAND_IN_TEXT
+from compactctl.contract import session_strategy
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, Tier, ToolCall
 from compactctl.ports import Ports
@@ -220,3 +222,13 @@ def test_clearing_keeps_words() -> None:
     view = ClearToolUsesCompactor(0, keep=0).compact(messages)
 
     assert view[:3] == messages[:3]
+
+
+@settings(max_examples=60, deadline=None)
+@given(session_strategy(), st.sampled_from(["view", "write-back"]), st.integers(0, 3))
+def test_what_was_cleared_before_is_not_looked_at_again(messages: list[Message], history: str, keep: int) -> None:
+    """Clearing only what is new at each turn gives what clearing the whole history afresh gives."""
+    for turn in replay(messages, MaskCompactor(keep), history):
+        afresh = MaskCompactor(keep).compact(messages[: turn.view.hi])
+
+        assert list(turn.view) == afresh
