@@ -307,11 +307,13 @@ def run(
     memory_extractor: MemoryExtractor | None = None,
     measures: Sequence[str] = (),
     skip: bool = False,
+    figures_only: bool = False,
     watch: Callable[[Span], None] | None = None,
 ) -> Outcome:
     """Replay a session and give what can be said about it. ``watch`` sees each span as it comes (to store or show it).
 
-    ``skip`` lets quiet turns be skipped; their records are then not among the compactions.
+    ``skip`` lets quiet turns be skipped; their records are then not among the compactions. ``figures_only`` leaves out
+    what is not a figure: findings, and occupancy over turns.
     """
     compactor = compactor_for(
         bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
@@ -327,11 +329,13 @@ def run(
         if measures:
             kept.append(span)
     outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup))
-    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures)) if measures else outcome
+    if not measures:
+        return outcome
+    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures, figures_only))
 
 
 def _judged(
-    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str]
+    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str], figures_only: bool
 ) -> dict[str, Any]:
     """Compute the measures of a replay and what they mean."""
     trace = Trace(
@@ -347,6 +351,8 @@ def _judged(
         bench.shared,
     )
     measured = measure_all(trace, None if "all" in measures else measures)
+    if figures_only:
+        return {"measures": measured}
     situation = Situation(
         setup.spec.name,
         str(setup.mode),
