@@ -114,6 +114,7 @@ class Tally:
     turns: int = 0
     failed_turns: int = 0
     turns_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
+    records_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
     compactions: list[CompactionRecord] = field(default_factory=list)
     peak: Peak = Peak()
     real_peak: Peak = Peak()
@@ -129,8 +130,12 @@ class Tally:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
         self.turns += span.turns
         self.failed_turns += span.turns if span.failed else 0
-        self.turns_by_tier[max([record.tier for record in span.records])] += span.turns
+        # The later turns of a span were skipped; each would have left a record of its own that changes nothing.
+        self.turns_by_tier[max([record.tier for record in span.records])] += 1
+        self.turns_by_tier[span.quiet_tier] += span.turns - 1
+        self.records_by_tier[span.quiet_tier] += span.turns - 1
         for record in span.records:
+            self.records_by_tier[record.tier] += 1
             if record.tier is Tier.NONE and not record.error:
                 continue
             self.compactions.append(record)
