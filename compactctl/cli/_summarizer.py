@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from compactctl.settings import SUMMARIZER_OPTIONS, Resolved
 from compactctl.summarizers import make_planner, make_summarizer, spec
 
 if TYPE_CHECKING:
-    from compactctl.cli._work import Work
     from compactctl.summarizers._plan import Plan, Planner
 
 # What of a summarizer's options shapes its answers and says nothing of the machine it runs on.
@@ -40,13 +38,20 @@ def shaping_options(settings: Resolved) -> dict[str, Any]:
     return {name: settings[name] for name in _SHAPING if name in declared and settings.values[name].origin != "default"}
 
 
-def announce(work: Work, run: Callable[[Work], Iterable[object]], paths: Iterable[str], *, quiet: bool) -> Plan | None:
+def announce(
+    settings: Resolved,
+    paths: Iterable[str],
+    run: Callable[[Planner], Iterable[object]],
+    *,
+    dry_run: bool = False,
+    quiet: bool = False,
+) -> Plan | None:
     """Say on stderr what a model would be asked and where that goes; None where nothing can be sent.
 
-    ``run`` does the command's work once: here with a stand-in that counts and sends nothing. What is missing for real
-    calls (client, key) is raised now, before anything is written. ``paths`` are the inputs as the user named them.
+    ``run`` does the command's work once with a stand-in that counts and sends nothing, and writes nothing. What is
+    missing for real calls (client, key, program) is raised now, before anything is written. ``paths`` are the inputs
+    as the user named them.
     """
-    settings = work.settings
     if not spec(settings["summarizer"]).remote or settings["cassette"] == "replay":
         return None
     if "-" in paths:
@@ -54,11 +59,11 @@ def announce(work: Work, run: Callable[[Work], Iterable[object]], paths: Iterabl
     # Not the shared one: what the stand-in finds out about kept replies must not count as asked before.
     planner = make_planner(_made(settings))
     assert planner is not None
-    for _ in run(replace(work, planner=planner, dry_run=True)):
+    for _ in run(planner):
         pass
     plan = planner.plan()
-    note(f"plan: {plan.text()}", quiet=quiet and not work.dry_run)
-    if plan.calls and not work.dry_run:
+    note(f"plan: {plan.text()}", quiet=quiet and not dry_run)
+    if plan.calls and not dry_run:
         planner.prepare()
     return plan
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +23,9 @@ from compactctl.model import Session
 from compactctl.reports._document import root_document
 from compactctl.reports.table import Screen
 from compactctl.transcripts import Account, find_inputs
+
+if TYPE_CHECKING:
+    from compactctl.summarizers._plan import Planner
 
 
 @opt.summarizer_flags
@@ -112,7 +116,11 @@ def replay(
                 each_session, found, task=_task, jobs=settings["jobs"], side_threads=subagents, progress=show
             )
             counted = Account()
-            plan = announce(work, lambda counting: replayed(counted, context=counting), paths, quiet=quiet)
+
+            def count(planner: Planner) -> Iterator[object]:
+                return replayed(counted, context=replace(work, planner=planner, dry_run=True))
+
+            plan = announce(settings, paths, count, dry_run=dry_run, quiet=quiet)
             if plan is not None and dry_run:
                 document = root_document("replay", setup.settings(), [], plan=plan.to_json())
                 write(document, wanted[1:] if screen else wanted, include_text=False)

@@ -32,15 +32,15 @@ class Plan:
     def text(self) -> str:
         """Give the plan as one line for a person."""
         model = f" ({self.model})" if self.model else ""
-        kept = f"{self.kept:,} answers from the cassette" if self.kept else ""
         if not self.calls:
-            return f"nothing is sent to {self.host}{model}: {kept or 'no summary is due'}"
-        cost = "price not known" if self.cost is None else f"about ${self.cost:.4f}"
+            kept = f"the cassette answers {self.kept:,} requests" if self.kept else "no summary is due"
+            return f"nothing is sent to {self.host}{model}: {kept}"
         calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
+        kept = f", {self.kept:,} more from the cassette" if self.kept else ""
+        cost = "price not known" if self.cost is None else f"about ${self.cost:.4f}"
         return (
-            f"{calls} to {self.host}{model}{f', {kept}' if kept else ''}: {self.input_bytes:,} bytes of the transcript "
-            f"and prompts are sent there, about {self.input_tokens:,} tokens in, at most {self.output_tokens:,} out, "
-            f"{cost}"
+            f"{calls} to {self.host}{model}{kept}: {self.input_bytes:,} bytes of prompts and transcript are sent "
+            f"there, about {self.input_tokens:,} tokens in and {self.output_tokens:,} out, {cost}"
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -33,9 +33,7 @@ Command = Callable[..., Ran]
 
 
 @pytest.fixture
-def command(
-    capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Command:
+def command(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run ``compactctl`` in an empty directory, with an empty home and environment."""
     home = tmp_path / "home"
     work = tmp_path / "work"
