@@ -121,6 +121,7 @@ class Tally:
     turns: int = 0
     failed_turns: int = 0
     turns_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
+    records_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
     compactions: list[CompactionRecord] = field(default_factory=list)
     peak: Peak = Peak()
     real_peak: Peak = Peak()
@@ -136,8 +137,12 @@ class Tally:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
         self.turns += span.turns
         self.failed_turns += span.turns if span.failed else 0
-        self.turns_by_tier[max([record.tier for record in span.records])] += span.turns
+        # The later turns of a span were skipped; each would have left a record of its own that changes nothing.
+        self.turns_by_tier[max([record.tier for record in span.records])] += 1
+        self.turns_by_tier[span.quiet_tier] += span.turns - 1
+        self.records_by_tier[span.quiet_tier] += span.turns - 1
         for record in span.records:
+            self.records_by_tier[record.tier] += 1
             if record.tier is Tier.NONE and not record.error:
                 continue
             self.compactions.append(record)
@@ -315,11 +320,13 @@ def run(
     memory_extractor: MemoryExtractor | None = None,
     measures: Sequence[str] = (),
     skip: bool = False,
+    figures_only: bool = False,
     watch: Callable[[Span], None] | None = None,
 ) -> Outcome:
     """Replay a session and give what can be said about it. ``watch`` sees each span as it comes (to store or show it).
 
-    ``skip`` lets quiet turns be skipped; their records are then not among the compactions.
+    ``skip`` lets quiet turns be skipped; their records are then not among the compactions. ``figures_only`` leaves out
+    what is not a figure: findings, and occupancy over turns.
     """
     compactor = compactor_for(
         bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
@@ -335,11 +342,13 @@ def run(
         if measures:
             kept.append(span)
     outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup))
-    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures)) if measures else outcome
+    if not measures:
+        return outcome
+    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures, figures_only))
 
 
 def _judged(
-    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str]
+    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str], figures_only: bool
 ) -> dict[str, Any]:
     """Compute the measures of a replay and what they mean."""
     trace = Trace(
@@ -355,6 +364,8 @@ def _judged(
         bench.shared,
     )
     measured = measure_all(trace, None if "all" in measures else measures)
+    if figures_only:
+        return {"measures": measured}
     situation = Situation(
         setup.spec.name,
         str(setup.mode),

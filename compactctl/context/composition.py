@@ -20,7 +20,7 @@ class Composition:
         self._positions: dict[str, list[int]] = {}
         self._sums: dict[str, list[int]] = {}
         self._parts: list[str] = []
-        called: dict[str, str] = {}
+        self._called = called = dict[str, str]()
         for i, message in enumerate(base.messages):
             called.update((call.id, call.name) for call in message.tool_calls)
             part = _part(message, called)
@@ -47,7 +47,7 @@ class Composition:
         if own is not self._own or view.own_length < self._own_length:
             self._own, self._own_length, self._own_parts = own, 0, {}
         for item in own[self._own_length : view.own_length]:
-            part = self._parts[item.index] if item.index >= 0 else _part(item.message, {})
+            part = self._parts[item.index] if item.index >= 0 else _part(item.message, self._called)
             self._own_parts[part] = self._own_parts.get(part, 0) + item.weight
         self._own_length = view.own_length
         return self._own_parts

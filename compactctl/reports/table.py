@@ -13,6 +13,7 @@ from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import in_depth, overview
+from compactctl.reports._tuning_text import tuning_text
 from compactctl.reports._words import blocks, percent, size, tiers, tokens
 
 _STYLES = {"warn": "yellow", "soft": "cyan", "full": "blue", "emergency": "bold red"}
@@ -247,8 +248,11 @@ def render(document: Mapping[str, Any]) -> bytes:
     """Give the whole report as plain text; of ``inspect`` the facts of each session."""
     if document["command"] == "inspect":
         return facts(document).encode("utf-8", "backslashreplace")
+    paper = Paper()
+    if document["command"] == "tune":
+        tuning_text(document, paper)
+        return paper.text().encode("utf-8", "backslashreplace")
     if document["command"] == "report":
-        paper = Paper()
         (in_depth if len(document["sessions"]) == 1 else overview)(document, paper)
         return paper.text().encode("utf-8", "backslashreplace")
     screen = Screen()

@@ -77,10 +77,15 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The point to take, or None and why not. Differences are those to the present setting, by objective."""
+    """The point to take, or None and why not.
+
+    ``best`` is the point that was looked at most closely, taken or not, ``flat`` the points around it that are as good.
+    Differences are those between it and the present setting, by objective.
+    """
 
     number: int | None
     reason: str
+    best: int | None = None
     flat: tuple[int, ...] = ()
     tuning: Mapping[str, Interval | None] | None = None
     held_out: Mapping[str, Interval | None] | None = None
@@ -413,6 +418,7 @@ class _Choice:
         return Recommendation(
             number,
             reason,
+            shown,
             flat,
             {o.name: self._interval(o, shown, self.parts.tuning) for o in self.objectives},
             {o.name: self._interval(o, shown, self.parts.held_out) for o in self.objectives},
