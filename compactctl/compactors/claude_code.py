@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
-from compactctl.compactors._ask import Answer, ask
-from compactctl.compactors._clearing import clearable, cleared
+from compactctl.compactors._ask import Answer, ask, failure_note
+from compactctl.compactors._clearing import Clearing
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.compactors._reread import Reread, read_again
 from compactctl.context.view import Base, Kind, Meter, View
@@ -87,12 +87,10 @@ class ClaudeCodeCompactor(ListFace):
         self.summarizer = summarizer
         self.context_window = context_window
         self.auto = auto
-        self.clear = clear
-        self.keep_results = keep_results
+        self._clearing = Clearing(keep_results, spared=protect, only=CLEARABLE_TOOLS) if clear else None
         self.reread = Reread() if reread is None else reread
         self.meter: Meter = meter or Bytes4()
         self.summary_tokens = summary_tokens
-        self.protect = frozenset(protect)
         numbers = version_numbers(version)
         self.breaks_refills = not numbers or numbers >= FIRST_VERSION_WITH_REFILL_BREAKER
         self.stopped = ""
@@ -119,8 +117,8 @@ class ClaudeCodeCompactor(ListFace):
             return Step(view, step.record, quiet=self._promise())
         if self.stopped:
             return Step(view, self._record(view, view, Tier.NONE, trigger, notes=(self.stopped,)))
-        if self.clear:
-            smaller = cleared(view, clearable(view, self.keep_results, spared=self.protect, only=CLEARABLE_TOOLS))
+        if self._clearing is not None:
+            smaller = self._clearing.apply(view)
             if smaller is not view and self.occupied(smaller) < self.threshold:
                 return Step(smaller, self._record(view, smaller, Tier.WARN, trigger), True)
         if self._is_refill(view):
@@ -159,9 +157,9 @@ class ClaudeCodeCompactor(ListFace):
                 budget=self.summary_tokens,
             )
             if not answer.text.strip():
-                raise SummarizerError("the answer is empty")
+                raise SummarizerError("the answer is empty", "empty")
         except SummarizerError as error:
-            return self._failed(view, trigger, str(error))
+            return self._failed(view, trigger, error)
         self._failures = 0
         self._last_turn = view.turn
         message = Message(USER, SUMMARY_HEADING + answer.text, origin=Origin.RECORDED_SUMMARY)
@@ -170,12 +168,12 @@ class ClaudeCodeCompactor(ListFace):
         record = self._record(view, after, Tier.FULL, trigger, summarized=len(view) - start, answer=answer)
         return Step(after, record, True)
 
-    def _failed(self, view: View, trigger: Trigger, cause: str) -> Step:
+    def _failed(self, view: View, trigger: Trigger, cause: SummarizerError) -> Step:
         self._failures += 1
-        notes: tuple[str, ...] = ()
+        notes: tuple[str, ...] = (failure_note(cause),)
         if self._failures >= MAX_FAILURES:
             self.stopped = "failure_breaker"
-            notes = (self.stopped,)
+            notes = (*notes, self.stopped)
         record = self._record(view, view, Tier.FULL, trigger, error=f"LLM summary failed: {cause}", notes=notes)
         return Step(view, record)
 

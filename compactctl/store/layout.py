@@ -109,7 +109,7 @@ class Layout:
             if TMP + IGNORE in names or not names:
                 with root.alone():
                     root.publish(IGNORE, [b"*\n"])
-        except StoreError:
+        except BaseException:
             root.close()
             raise
         return root
