@@ -167,7 +167,7 @@ def test_failed_anchors_take_the_fallback_where_that_is_asked_for(ask: Command, 
     document = openai_document("")
     server.scripts = [
         lambda connection, request: connection.sendall(
-            reply(json.dumps(openai_document(request.fenced(forged), **{})).encode())
+            reply(json.dumps(openai_document(request.fenced(forged))).encode())
         )
     ]
     del document
