@@ -59,9 +59,12 @@ class Offloading:
 
     def is_settled(self, view: View, start: int, stop: int) -> bool:
         """Whether another ``apply`` over the range would certainly change nothing."""
-        return self.offloader is None or all(
+        if self.offloader is None:
+            return True
+        large = view.large_results(self.threshold, start, stop)
+        return not large or all(
             self._is_protected(view, position) or view.message(position).content.startswith(SPILL_MARKER)
-            for position in view.large_results(self.threshold, start, stop)
+            for position in large
         )
 
     def _is_protected(self, view: View, position: int) -> bool:
