@@ -53,24 +53,23 @@ def unseal(line: bytes) -> dict[str, Any]:
     sealed = is_sealed(line)
     if sealed and line[-66:] != b'%b"}' % hashlib.sha256(line[:-_TAIL]).hexdigest().encode():
         raise BadLineError("wrong hash")
-    row = _parse(line)
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        row = _parse(line)
+    if type(row) is not dict:
+        raise BadLineError("not an object")
     if not sealed and ("run" in row or "sha" in row or "event" in row):
         raise BadLineError("no hash")
     return row
 
 
-def _parse(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> Any:
+    # orjson refuses lone surrogates, which the standard library takes.
     try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        # orjson refuses lone surrogates, which the standard library takes.
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise BadLineError("not JSON") from None
-    if not isinstance(row, dict):
-        raise BadLineError("not an object")
-    return row
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        raise BadLineError("not JSON") from None
 
 
 class Line(NamedTuple):
@@ -136,18 +135,19 @@ def read_rows(fs: Fs, fd: int, counts: LogCounts, *, harness9: bool = False) -> 
     """
     size = fs.fstat(fd).st_size
     for line in raw_lines(fs, fd, size):
+        text = line.text
         if not line.ended:
             counts.torn_bytes = size - line.offset
             return
         counts.lines += 1
-        if line.text is None:
+        if text is None:
             counts.bad.append(BadLine(line.number, line.offset, "too long"))
-        elif not line.text.strip():
+        elif not text or text.isspace():
             counts.blank += 1
         else:
             try:
-                row = unseal(line.text)
-                if not harness9 and not is_sealed(line.text):
+                row = unseal(text)
+                if not harness9 and not is_sealed(text):
                     raise BadLineError("no hash")
             except BadLineError as exc:
                 counts.bad.append(BadLine(line.number, line.offset, str(exc)))
