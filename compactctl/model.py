@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum, StrEnum
+from operator import attrgetter
 from typing import Any
 
 SYSTEM, USER, ASSISTANT, TOOL = "system", "user", "assistant", "tool"
@@ -317,6 +318,12 @@ class CompactionRecord:
         """The share of tokens that went away: 1 - compression_ratio; negative where the view grew."""
         return 1.0 - self.compression_ratio if self.tokens_before else 0.0
 
+    def stamped(self, history: str, timestamp: str | None, duration: int | None) -> CompactionRecord:
+        """Give the record with what only the replay knows: history mode, time in the transcript, nanoseconds taken."""
+        # Every step of a sweep is stamped: this costs a third of dataclasses.replace().
+        values = dict(zip(_RECORD_FIELDS, _record_values(self), strict=True))
+        return CompactionRecord(**(values | {"history": history, "timestamp": timestamp, "duration": duration}))
+
     def to_json(self) -> dict[str, Any]:
         """Give the record as the JSON object that the store writes; arrays are never null."""
         out: dict[str, Any] = {
@@ -415,6 +422,10 @@ class CompactionRecord:
             dropped=int(row.get("dropped") or 0),
             notes=tuple(row.get("notes") or ()),
         )
+
+
+_RECORD_FIELDS = tuple(field.name for field in fields(CompactionRecord))
+_record_values = attrgetter(*_RECORD_FIELDS)
 
 
 def byte_length(text: str) -> int:

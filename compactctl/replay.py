@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -178,11 +178,11 @@ def _until_accepted(
 def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -> Step:
     started = plan.clock.now() if plan.clock else None
     step = compactor.step(view, trigger)
-    if step.record.tier is Tier.NONE and not step.record.error:
+    if plan.skip or (step.record.tier is Tier.NONE and not step.record.error):
         return step
     stamp = view.base.messages[view.base.calls[view.turn]].timestamp
     duration = plan.clock.now() - started if plan.clock and started is not None else None
-    record = replace(step.record, history=str(plan.history), timestamp=stamp, duration=duration)
+    record = step.record.stamped(plan.history.value, stamp, duration)
     return Step(step.view, record, step.write_back, step.quiet)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from compactctl.model import Anchor, AnchorType, OffloadEntry
 
@@ -18,12 +19,15 @@ HEADERS: dict[AnchorType, str] = {
 SUMMARY_HEADING = "## Summary"
 COMPACTION_MARKER = "[Context Compaction]"
 
+_KINDS = tuple(AnchorType)
+_NOTHING = {kind: Anchor(kind, MISSING) for kind in _KINDS}
 _BY_HEADING = {f"### {header}": kind for kind, header in HEADERS.items()}
 # Unicode's White_Space property, which the reference trims; str.strip() alone would also take U+001C to U+001F.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _SAYS_NOTHING = re.compile(r"(?:[-*+\u2022]\s*)?n/a\.?", re.IGNORECASE)
 
 
+@lru_cache(maxsize=16)
 def parse_anchors_and_summary(text: str) -> tuple[tuple[Anchor, ...], str]:
     """Take the five anchors and the prose out of a summarizer's answer; what is missing is ``N/A``. Never fails.
 
@@ -68,20 +72,20 @@ def merge_anchors(old: Sequence[Anchor] | None, new: Sequence[Anchor]) -> tuple[
     before = {anchor.type: anchor for anchor in old or ()}
     after = {anchor.type: anchor for anchor in new}
     merged: list[Anchor] = []
-    for kind in AnchorType:
+    for kind in _KINDS:
         fresh, known = after.get(kind), before.get(kind)
         if fresh is not None and not is_missing(fresh):
             merged.append(fresh)
         elif known is not None and known.content:
             merged.append(known)
         else:
-            merged.append(Anchor(kind, MISSING))
+            merged.append(_NOTHING[kind])
     return tuple(merged)
 
 
 def is_missing(anchor: Anchor) -> bool:
     """Whether an anchor says nothing: it is empty or only ``N/A``, whatever its bullet, case or final dot."""
-    return not anchor.content or _SAYS_NOTHING.fullmatch(anchor.content) is not None
+    return anchor.content == MISSING or not anchor.content or _SAYS_NOTHING.fullmatch(anchor.content) is not None
 
 
 def anchor_blocks(anchors: Iterable[Anchor]) -> str:
@@ -117,4 +121,4 @@ def references_text(offloaded: Iterable[OffloadEntry]) -> str:
 
 
 def _content(text: str) -> str:
-    return MISSING if not text or _SAYS_NOTHING.fullmatch(text) else text
+    return MISSING if not text or text == MISSING or _SAYS_NOTHING.fullmatch(text) else text

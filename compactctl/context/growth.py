@@ -51,7 +51,7 @@ class Growth:
 
     def peak(self, run: Run, above: int) -> tuple[int, int] | None:
         """Give the most tokens of a run and the first turn that has them; None where they are not above a number."""
-        view, _, turn, until = run
+        turn, until = run.turn, run.until
         if self._meter.steady:
             most = self._tokens(run, until - 1)
             if most <= above:

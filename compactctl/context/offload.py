@@ -5,6 +5,9 @@ Texts: conformance/README.md. Rules: harness9.md 1.8. A file offloader differs i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from compactctl.context.naming import ResultNames
 from compactctl.model import Message, OffloadEntry, byte_length
 
@@ -48,6 +51,18 @@ def placeholder_text(entry: OffloadEntry, text: str, preview_lines: int, preview
     return f"{head}\nPreview (first {shown} lines):\n{preview}\n{FULL_RESULT}"
 
 
+class Placed(Protocol):
+    """A result that was offloaded before: its entry, and the placeholder's text."""
+
+    @property
+    def entry(self) -> OffloadEntry:
+        """The file."""
+
+    @property
+    def text(self) -> str:
+        """What stays in the view."""
+
+
 class OffloaderBase:
     """Decides whether a result is offloaded, under which name, and what stays in its place.
 
@@ -89,7 +104,7 @@ class OffloaderBase:
         if not self.wants(message, text):
             return None
         # A placeholder may be long enough to be offloaded again; its file holds the result itself and stays as it is.
-        known = self._placeholders.get(text)
+        known = self._placeholders.get(text) if text.startswith(PLACEHOLDER_MARKER) else None
         path = known or self.names.path(message.tool_call_id, text)
         entry = OffloadEntry(
             message.tool_call_id, message.name, path, byte_length(text), line_count(text), text=None if known else text
@@ -136,6 +151,21 @@ class MemoryOffloader(OffloaderBase):
 
 class NullOffloader(OffloaderBase):
     """An offloader that names and replaces but keeps nothing: for dry runs and sweeps."""
+
+    def __init__(self, session_id: str, threshold: int = DEFAULT_THRESHOLD) -> None:
+        super().__init__(session_id, threshold)
+        self._recalled: list[Sequence[Placed]] = []
+
+    def recall(self, placed: Sequence[Placed]) -> None:
+        """Remember placeholders that another replay made; they are only looked at when something new comes."""
+        self._recalled.append(placed)
+
+    def offload(self, message: Message, text: str, preview_bytes: int | None = None) -> tuple[OffloadEntry, str] | None:
+        """Give the entry and the placeholder of a result; see OffloaderBase."""
+        for placed in self._recalled:
+            self._placeholders.update((one.text, one.entry.file_path) for one in placed)
+        self._recalled.clear()
+        return super().offload(message, text, preview_bytes)
 
     def put(self, entry: OffloadEntry, text: str) -> None:
         """Keep nothing."""

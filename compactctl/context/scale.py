@@ -57,6 +57,8 @@ class Scale:
             return meter.tokens(fixed + prefix[calls[at]], MeterContext(at, view.pristine))
 
         if meter.steady:
+            if tokens_at(until - 1) <= room:
+                return until
             return bisect_left(range(turn, until), room + 1, key=tokens_at) + turn
         return next((at for at in range(turn, until) if tokens_at(at) > room), until)
 

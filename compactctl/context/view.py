@@ -8,10 +8,11 @@ the system message, a checkpoint, placeholders, ...) and then one contiguous ran
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import accumulate
-from typing import NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol, overload
 
 from compactctl.context.pairing import PairIndex, stand_in, walk_pairs
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, Message, byte_length
@@ -55,15 +56,19 @@ class Kind(IntEnum):
 
 
 class Item:
-    """One message of a view with its weight; ``index`` is the recorded message that it is or stands for, or -1."""
+    """One message of a view with its weight; ``index`` is the recorded message that it is or stands for, or -1.
 
-    __slots__ = ("index", "kind", "message", "weight")
+    ``result_bytes`` is the length of a tool result, -1 for any other message: a threshold of -1 finds every result.
+    """
+
+    __slots__ = ("index", "kind", "message", "result_bytes", "weight")
 
     def __init__(self, message: Message, weight: int, index: int = -1, kind: Kind = Kind.RECORDED) -> None:
         self.message = message
         self.weight = weight
         self.index = index
         self.kind = kind
+        self.result_bytes = byte_length(message.content) if message.tool_call_id else -1
 
 
 class Base:
@@ -90,10 +95,11 @@ class Base:
         self._items: list[Item] | None = None
         self._pairs: PairIndex | None = None
         self._tool_names: list[str] | None = None
+        self._lone_results: frozenset[int] | None = None
         self._large: dict[int, list[int]] = {}
         self._large_own: dict[int, tuple[Sequence[Item], int, list[int]]] = {}
         # Placeholders are the same in every replay of the session, so they are kept here under whatever shaped them.
-        self.placeholders: dict[object, object] = {}
+        self.placeholders: dict[object, Any] = {}
 
     @property
     def items(self) -> list[Item]:
@@ -126,12 +132,19 @@ class Base:
             self._tool_names = names
         return self._tool_names
 
+    @property
+    def lone_results(self) -> frozenset[int]:
+        """The indices of results whose tool-call id no other result has, in upper or lower case."""
+        if self._lone_results is None:
+            ids = [message.tool_call_id.casefold() for message in self.messages]
+            counts = Counter(ids)
+            self._lone_results = frozenset(i for i, call_id in enumerate(ids) if call_id and counts[call_id] == 1)
+        return self._lone_results
+
     def large_results(self, threshold: int) -> list[int]:
         """List the indices of tool results longer than ``threshold`` bytes, in order."""
         if threshold not in self._large:
-            self._large[threshold] = [
-                i for i, m in enumerate(self.messages) if m.tool_call_id and byte_length(m.content) > threshold
-            ]
+            self._large[threshold] = [i for i, item in enumerate(self.items) if item.result_bytes > threshold]
         return self._large[threshold]
 
     def large_between(self, threshold: int, start: int, stop: int) -> list[int]:
@@ -144,11 +157,7 @@ class Base:
         known, scanned, large = self._large_own.get(threshold, ((), 0, []))
         if known is not own or scanned > length:
             scanned, large = 0, []
-        large += [
-            i
-            for i, item in enumerate(own[scanned:length], scanned)
-            if item.message.tool_call_id and byte_length(item.message.content) > threshold
-        ]
+        large += [i for i, item in enumerate(own[scanned:length], scanned) if item.result_bytes > threshold]
         self._large_own[threshold] = (own, length, large)
         return large[bisect_left(large, start) : bisect_left(large, stop)]
 
@@ -168,7 +177,7 @@ class Base:
 class View(Sequence[Message]):
     """An immutable sequence of messages with their weights; compactors derive new views from it.
 
-    ``turn`` is the number of model calls made before it. ``generation`` grows with each change that is not just more
+    ``turn`` is the number of model calls made before it, ``weight`` its total, ``length`` the number of messages. ``generation`` grows with each change that is not just more
     recorded messages. ``pristine`` says that nothing was changed since the history was recorded.
     """
 
@@ -178,12 +187,15 @@ class View(Sequence[Message]):
         "_own_weight",
         "_seam",
         "_tidy",
+        "_tokens",
         "base",
         "generation",
         "hi",
+        "length",
         "lo",
         "pristine",
         "turn",
+        "weight",
     )
 
     def __init__(
@@ -213,6 +225,11 @@ class View(Sequence[Message]):
         # on are each closed. A view of which no more than that is known is not tidy, and repaired as a whole.
         self._seam = seam
         self._tidy = tidy
+        # Asked for many times in a step, so worked out once.
+        prefix = base.prefix
+        self.length = own_length + hi - lo
+        self.weight = own_weight + prefix[hi] - prefix[lo]
+        self._tokens: int | None = None
 
     @classmethod
     def of(cls, messages: Sequence[Message], meter: Meter) -> View:
@@ -222,7 +239,7 @@ class View(Sequence[Message]):
     # -- reading -------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return self._own_length + self.hi - self.lo
+        return self.length
 
     @overload
     def __getitem__(self, at: int) -> Message: ...
@@ -232,11 +249,11 @@ class View(Sequence[Message]):
 
     def __getitem__(self, at: int | slice) -> Message | list[Message]:
         if isinstance(at, slice):
-            start, stop, stride = at.indices(len(self))
+            start, stop, stride = at.indices(self.length)
             if stride == 1:
                 return self.messages(start, stop)
             return [self[i] for i in range(start, stop, stride)]
-        length = len(self)
+        length = self.length
         position = at + length if at < 0 else at
         if not 0 <= position < length:
             raise IndexError(f"a view of {length} messages has no message {at}")
@@ -248,15 +265,11 @@ class View(Sequence[Message]):
         yield from self.base.messages[self.lo : self.hi]
 
     @property
-    def weight(self) -> int:
-        """The total weight."""
-        prefix = self.base.prefix
-        return self._own_weight + prefix[self.hi] - prefix[self.lo]
-
-    @property
     def tokens(self) -> int:
         """The total in tokens of the base's meter."""
-        return self.base.meter.tokens(self.weight, MeterContext(self.turn, self.pristine))
+        if self._tokens is None:
+            self._tokens = self.base.meter.tokens(self.weight, MeterContext(self.turn, self.pristine))
+        return self._tokens
 
     @property
     def own(self) -> list[Item]:
@@ -273,6 +286,15 @@ class View(Sequence[Message]):
         """How many items stand before the recorded range."""
         return self._own_length
 
+    def is_grown_from(self, other: View) -> bool:
+        """Whether this view is another one that recorded messages have joined, and nothing else."""
+        return (
+            self.base is other.base
+            and self._own is other._own
+            and (self._own_length, self.lo, self.generation) == (other._own_length, other.lo, other.generation)
+            and self.hi >= other.hi
+        )
+
     @property
     def is_closed(self) -> bool:
         """Whether every run of results is known to stand directly behind the message that made all of its calls."""
@@ -281,7 +303,7 @@ class View(Sequence[Message]):
     @property
     def has_system(self) -> bool:
         """Whether the first message is a system message."""
-        return len(self) > 0 and self.message(0).role == SYSTEM
+        return self.length > 0 and self.message(0).role == SYSTEM
 
     def message(self, position: int) -> Message:
         """Give the message at a position that is not negative."""
@@ -300,9 +322,16 @@ class View(Sequence[Message]):
         item = self.item(position)
         return self.base.tool_names[item.index] if item.index >= 0 else item.message.name
 
+    def items_at(self, positions: Sequence[int]) -> list[Item]:
+        """Give the items at positions that are in rising order."""
+        split = self._own_length
+        known = bisect_left(positions, split)
+        own, items, shift = self._own, self.base.items, self.lo - split
+        return [own[i] for i in positions[:known]] + [items[i + shift] for i in positions[known:]]
+
     def items(self, start: int = 0, stop: int | None = None) -> list[Item]:
         """Give the items of a range as a new list."""
-        end = len(self) if stop is None else stop
+        end = self.length if stop is None else stop
         split = self._own_length
         shift = self.lo - split
         own = self._own[start : min(end, split)]
@@ -312,13 +341,17 @@ class View(Sequence[Message]):
 
     def messages(self, start: int = 0, stop: int | None = None) -> list[Message]:
         """Give the messages of a range as a new list."""
-        end = len(self) if stop is None else stop
+        end = self.length if stop is None else stop
         split = self._own_length
         shift = self.lo - split
         own = [item.message for item in self._own[start : min(end, split)]]
         if end <= split:
             return own
         return own + list(self.base.messages[max(start, split) + shift : end + shift])
+
+    def span(self, start: int, stop: int) -> Sequence[Message]:
+        """Give the messages of a range; the list is made when it is first looked at."""
+        return _SpanOfView(self, start, stop)
 
     def weight_between(self, start: int, stop: int) -> int:
         """Give the weight of a range of positions; O(1) within the recorded range."""
@@ -370,7 +403,9 @@ class View(Sequence[Message]):
 
     def replaced(self, start: int, stop: int, items: Sequence[Item]) -> View:
         """Give the view in which the positions ``start`` to ``stop`` are these items instead."""
-        return self._put(start, stop, items, self._tidy and self._seam is None, (start, start + len(items)))
+        # Items that bring calls or results of their own open more than the cut.
+        plain = not any(item.message.tool_calls or item.message.tool_call_id for item in items)
+        return self._put(start, stop, items, plain and self._tidy and self._seam is None, (start, start + len(items)))
 
     def swapped(self, changes: Sequence[tuple[int, Item]]) -> View:
         """Give the view in which single positions, in rising order, hold other items with the same tool-call ids."""
@@ -447,7 +482,7 @@ class View(Sequence[Message]):
 
     def _repaired_at(self, left: int, right: int) -> View:
         """Repair a view that was cut in one place: before ``left`` and from ``right`` on it is closed by itself."""
-        length = len(self)
+        length = self.length
         lead = right
         while lead < length and self.message(lead).role == TOOL:
             lead += 1
@@ -485,3 +520,35 @@ class View(Sequence[Message]):
         return self.base.pairs.answered_between(call_id, self.lo, self.hi) or any(
             item.message.tool_call_id == call_id for item in self._own[: self._own_length]
         )
+
+
+class _SpanOfView(Sequence[Message]):
+    """A range of a view as a sequence that costs nothing until someone looks into it."""
+
+    __slots__ = ("_listed", "_start", "_stop", "_view")
+
+    def __init__(self, view: View, start: int, stop: int) -> None:
+        self._view = view
+        self._start = start
+        self._stop = stop
+        self._listed: list[Message] | None = None
+
+    def _messages(self) -> list[Message]:
+        if self._listed is None:
+            self._listed = self._view.messages(self._start, self._stop)
+        return self._listed
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Message]: ...
+
+    def __getitem__(self, at: int | slice) -> Message | list[Message]:
+        return self._messages()[at]
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages())

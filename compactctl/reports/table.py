@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.reports._decisions import decision_text
 from compactctl.reports._facts import facts
 from compactctl.reports._measures import NOTE, measure_lines
 from compactctl.reports._notices import notices
@@ -247,8 +248,10 @@ def render(document: Mapping[str, Any]) -> bytes:
     """Give the whole report as plain text; of ``inspect`` the facts of each session."""
     if document["command"] == "inspect":
         return facts(document).encode("utf-8", "backslashreplace")
+    paper = Paper()
+    if decision_text(document, paper):
+        return paper.text().encode("utf-8", "backslashreplace")
     if document["command"] == "report":
-        paper = Paper()
         (in_depth if len(document["sessions"]) == 1 else overview)(document, paper)
         return paper.text().encode("utf-8", "backslashreplace")
     screen = Screen()

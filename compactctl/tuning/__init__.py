@@ -1,1 +1,1 @@
-"""Choosing thresholds: grids, the Pareto front, the held-out check."""
+"""Choosing settings: grids of points, whole replays of each, the Pareto front, and whether a choice holds elsewhere."""

@@ -1,0 +1,247 @@
+"""Budgets: what figures may be, and the verdicts; the one place where pass or fail is decided.
+
+A budget names a figure, how it is taken over all sessions, and a bound: ``max``, ``min``, or against a baseline
+``max_increase`` and ``max_decrease``. Text, JSON, JUnit, annotations and exit status all come from the same verdicts.
+A figure that could not be measured in some session passes no budget.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from compactctl.errors import SettingsError
+from compactctl.measures._spec import Measured
+from compactctl.settings import nearest
+
+# What is judged: for each session its figures by key.
+Figures = Mapping[str, Mapping[str, Measured]]
+
+MOST_WORST = 5
+
+
+class Level(StrEnum):
+    """How bad a broken budget is."""
+
+    ERROR = "error"
+    WARN = "warn"
+
+
+class Bound(StrEnum):
+    """The kinds of bound, as they are written."""
+
+    MAX = "max"
+    MIN = "min"
+    MAX_INCREASE = "max_increase"
+    MAX_DECREASE = "max_decrease"
+
+
+RELATIVE = (Bound.MAX_INCREASE, Bound.MAX_DECREASE)
+
+
+def _quantile(share: float) -> Callable[[Sequence[float]], float]:
+    """Make the quantile that is a value of the list itself: the smallest that so large a share is not above."""
+
+    def take(values: Sequence[float]) -> float:
+        ordered = sorted(values)
+        return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
+
+    return take
+
+
+# ``worst`` is the largest value where a budget has a ceiling and the smallest where it has a floor.
+AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "p10": _quantile(0.10),
+    "p90": _quantile(0.90),
+    "sum": math.fsum,
+    "min": min,
+    "max": max,
+}
+WORST = "worst"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One bound on one figure; ``relative`` says that ``limit`` is a share of the baseline's value."""
+
+    measure: str
+    aggregate: str
+    bound: Bound
+    limit: float
+    relative: bool = False
+    level: Level = Level.ERROR
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether small values break it."""
+        return self.bound in (Bound.MIN, Bound.MAX_DECREASE)
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether it is judged against a baseline."""
+        return self.bound in RELATIVE
+
+    def take(self, values: Sequence[float]) -> float:
+        """Take one value over all sessions."""
+        if self.aggregate == WORST:
+            return min(values) if self.has_floor else max(values)
+        return AGGREGATES[self.aggregate](values)
+
+    @property
+    def sentence(self) -> str:
+        """Say the budget in words, for reports.
+
+        >>> Budget("m3.cost_usd", "mean", Bound.MAX_INCREASE, 0.05, relative=True).sentence
+        'mean m3.cost_usd may rise by at most 5% against the baseline'
+        """
+        limit = f"{self.limit * 100:g}%" if self.relative else f"{self.limit:g}"
+        if self.needs_baseline:
+            way = "rise" if self.bound is Bound.MAX_INCREASE else "fall"
+            return f"{self.aggregate} {self.measure} may {way} by at most {limit} against the baseline"
+        return f"{self.aggregate} {self.measure} must be at {'least' if self.has_floor else 'most'} {limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A budget and what became of it.
+
+    ``limit`` is the bound that the value was held to (worked out from the baseline where it is relative to one), None
+    where there is none. ``value`` is None where it was not measured; ``reason`` then says why, and the budget is
+    broken. ``worst`` are the sessions that are nearest to the bound or furthest beyond it.
+    """
+
+    budget: Budget
+    passed: bool
+    value: float | None
+    limit: float | None
+    reason: str = ""
+    baseline: float | None = None
+    worst: tuple[tuple[str, float | None], ...] = ()
+
+    def fails(self, fail_on: Level) -> bool:
+        """Whether it makes the command fail: broken, and at least as bad as ``fail_on``."""
+        return not self.passed and (self.budget.level is Level.ERROR or fail_on is Level.WARN)
+
+
+def parse_budgets(tables: Iterable[Mapping[str, Any]], known: Iterable[str], place: str = "budgets") -> list[Budget]:
+    """Read budgets as they are written in a settings file; a table with two bounds gives two.
+
+    Raises SettingsError for an unknown figure, key or aggregate (it offers the nearest) and for a value of the wrong
+    type; ``place`` is the file that the text names.
+    """
+    keys = list(known)
+    return [budget for number, table in enumerate(tables, 1) for budget in _parsed(table, keys, f"{place} {number}")]
+
+
+def judge(
+    budgets: Sequence[Budget], figures: Figures, baseline: Mapping[str, Mapping[str, float | None]] | None = None
+) -> tuple[Verdict, ...]:
+    """Give a verdict for each budget, in their order.
+
+    ``figures`` holds each session's by id. ``baseline`` holds the values of a baseline by session and figure; budgets
+    against it look at the sessions that both have.
+    """
+    return tuple(_verdict(budget, figures, baseline) for budget in budgets)
+
+
+def _verdict(budget: Budget, figures: Figures, baseline: Mapping[str, Mapping[str, float | None]] | None) -> Verdict:
+    if not figures:
+        return Verdict(budget, False, None, None, "no session was replayed")
+    if not budget.needs_baseline:
+        value, worst, reason = _taken(budget, figures)
+        passed = value is not None and _holds(budget, value, budget.limit)
+        return Verdict(budget, passed, value, budget.limit, reason, worst=worst)
+    if baseline is None:
+        return Verdict(budget, False, None, None, "there is no baseline; write one with --update-baseline")
+    common = {session: figures[session] for session in figures if budget.measure in baseline.get(session, {})}
+    if not common:
+        return Verdict(
+            budget, False, None, None, f"the baseline has {budget.measure} of none of these sessions; --update-baseline"
+        )
+    then = [baseline[session][budget.measure] for session in common]
+    known = [value for value in then if value is not None]
+    if len(known) < len(then):
+        return Verdict(budget, False, None, None, f"the baseline says that {budget.measure} was not measured")
+    value, worst, reason = _taken(budget, common, {s: baseline[s][budget.measure] for s in common})
+    before = budget.take(known)
+    change = abs(before) * budget.limit if budget.relative else budget.limit
+    limit = before - change if budget.has_floor else before + change
+    passed = value is not None and _holds(budget, value, limit)
+    return Verdict(budget, passed, value, limit, reason, before, worst)
+
+
+def _taken(
+    budget: Budget, figures: Figures, before: Mapping[str, float | None] | None = None
+) -> tuple[float | None, tuple[tuple[str, float | None], ...], str]:
+    """Take the value of all sessions; give also the worst of them, and why there is none."""
+    values: dict[str, float] = {}
+    for session, known in figures.items():
+        measured = known.get(budget.measure)
+        if measured is None or measured.value is None:
+            reason = measured.reason if measured is not None else "it was not computed"
+            return None, ((session, None),), f"not measured in {session}: {reason or 'no reason is known'}"
+        values[session] = float(measured.value)
+
+    def distance(session: str) -> float:
+        moved = values[session] - ((before or {}).get(session) or 0.0)
+        return moved if budget.has_floor else -moved
+
+    ordered = sorted(values, key=lambda session: (distance(session), session))
+    return budget.take(list(values.values())), tuple((s, values[s]) for s in ordered[:MOST_WORST]), ""
+
+
+def _holds(budget: Budget, value: float, limit: float) -> bool:
+    # A limit that was worked out from decimals must not fail by the last bit of a binary fraction.
+    slack = 1e-12 * max(abs(value), abs(limit))
+    return value >= limit - slack if budget.has_floor else value <= limit + slack
+
+
+_FIELDS = ("measure", "aggregate", "level", *map(str, Bound))
+
+
+def _parsed(table: Mapping[str, Any], known: Sequence[str], place: str) -> list[Budget]:
+    for key in table:
+        if key not in _FIELDS:
+            raise SettingsError(f"{place}: unknown key {key!r}.{nearest(key, _FIELDS)}")
+    measure = table.get("measure")
+    if not isinstance(measure, str):
+        raise SettingsError(f"{place}: it needs a measure, for example measure = 'm1.overshoot_turns'")
+    if measure not in known:
+        raise SettingsError(f"{place}: unknown measure {measure!r}.{nearest(measure, known)}")
+    aggregates = (WORST, *AGGREGATES)
+    level = table.get("level", str(Level.ERROR))
+    if level not in tuple(Level):
+        raise SettingsError(f"{place}: level {level!r} is not one of {', '.join(Level)}")
+    bounds = [bound for bound in Bound if bound in table]
+    if not bounds:
+        raise SettingsError(f"{place}: {measure} needs a bound: {', '.join(Bound)}")
+    budgets = []
+    for bound in bounds:
+        aggregate = table.get("aggregate", "mean" if bound in RELATIVE else WORST)
+        if aggregate not in aggregates:
+            raise SettingsError(f"{place}: unknown aggregate {aggregate!r}.{nearest(str(aggregate), aggregates)}")
+        limit, relative = _limit(table[bound], bound, f"{place}: {measure}: {bound}")
+        budgets.append(Budget(measure, aggregate, bound, limit, relative, Level(level)))
+    return budgets
+
+
+def _limit(raw: Any, bound: Bound, place: str) -> tuple[float, bool]:
+    number, relative = raw, False
+    if bound in RELATIVE and isinstance(raw, str) and raw.strip().endswith("%"):
+        relative = True
+        try:
+            number = float(raw.strip()[:-1]) / 100
+        except ValueError:
+            number = None
+    allowed = "a number, or a share such as '5%'" if bound in RELATIVE else "a number"
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        raise SettingsError(f"{place} = {raw!r} is not {allowed}")
+    if bound in RELATIVE and number < 0:
+        raise SettingsError(f"{place} = {raw!r} is below 0; write max_decrease for the other way")
+    return float(number), relative

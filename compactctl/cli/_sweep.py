@@ -1,0 +1,218 @@
+"""Replays sessions under many setups, in this process or in several, and remembers what is done.
+
+A task is a share of the setups over one session. Every point is a whole replay by ``runs.run``; nothing is worked out
+by other rules. Processes are forked where the system can, so that they share the loaded sessions.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+import compactctl
+from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
+from compactctl.errors import CompactctlError
+from compactctl.measures._spec import Measured
+from compactctl.model import Session
+from compactctl.ports import BlobStore, Summarizer
+from compactctl.runs import Setup, Workbench, run
+from compactctl.settings import Resolved, canonical
+from compactctl.tuning.figures import figures_of
+
+Figures = Mapping[str, Measured]
+
+# A task replays at least so many points, and more of them where a session is small.
+_POINTS_A_TASK = 10
+_CHARACTERS_A_TASK = 200_000_000
+# So much text is held at a time while sessions are replayed.
+BATCH_CHARACTERS = 128_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What every session is replayed under: the options of each point over the settings; picklable."""
+
+    settings: Resolved
+    points: tuple[Mapping[str, Any], ...]
+    measures: tuple[str, ...]
+
+    def setups(self) -> list[Setup]:
+        """Give the setup of each point."""
+        base = setup_of(self.settings)
+        return [replace(base, options={**base.options, **point}) for point in self.points]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The points ``first`` to ``last`` - 1 over the session at a position."""
+
+    session: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a task gave: the figures of each of its points, or the error that the session raised."""
+
+    task: Task
+    rows: tuple[Figures, ...] = ()
+    error: CompactctlError | None = None
+
+
+def characters(session: Session) -> int:
+    """Give about how much text a session holds."""
+    return sum(len(message.content) for message in session.messages)
+
+
+def tasks_of(sessions: Sequence[Session], points: int) -> list[Task]:
+    """Cut the work into tasks; they depend on the sessions and points alone, so that a resumed run cuts alike."""
+    tasks: list[Task] = []
+    for at, session in enumerate(sessions):
+        share = max(_POINTS_A_TASK, _CHARACTERS_A_TASK // max(characters(session), 1))
+        tasks.extend(Task(at, first, min(first + share, points)) for first in range(0, points, share))
+    return tasks
+
+
+def sweep(sessions: Sequence[Session], plan: Plan, jobs: int, memory: Memory | None = None) -> Iterator[Done]:
+    """Give what each task gave, as they come to an end. ``memory`` is asked first and told afterwards."""
+    waiting: list[Task] = []
+    for task in tasks_of(sessions, len(plan.points)):
+        known = memory.recall(sessions[task.session], plan, task) if memory is not None else None
+        if known is None:
+            waiting.append(task)
+        else:
+            yield Done(task, known)
+    hands = min(jobs, len(waiting))
+    for done in _forked(sessions, plan, waiting, hands) if hands > 1 else _here(sessions, plan, waiting):
+        if memory is not None and done.error is None:
+            memory.keep(sessions[done.task.session], plan, done)
+        yield done
+
+
+class Memory:
+    """Keeps the figures of finished tasks in the state directory, under the hash of all that they depend on."""
+
+    def __init__(self, blobs: BlobStore, *, resume: bool) -> None:
+        self.blobs = blobs
+        self.resume = resume
+        self.recalled = 0
+
+    def recall(self, session: Session, plan: Plan, task: Task) -> tuple[Figures, ...] | None:
+        """Give the figures of a task that an earlier run finished; None where none did, or none may be used."""
+        held = self.blobs.get(_key(session, plan, task)) if self.resume else None
+        if held is None:
+            return None
+        self.recalled += task.last - task.first
+        return tuple(
+            {key: Measured(value, reason) for key, (value, reason) in row.items()} for row in orjson.loads(held)
+        )
+
+    def keep(self, session: Session, plan: Plan, done: Done) -> None:
+        """Keep what a task gave; raises StoreError."""
+        rows = [{key: (m.value, m.reason) for key, m in row.items()} for row in done.rows]
+        self.blobs.put(_key(session, plan, done.task), orjson.dumps(rows))
+
+
+def _key(session: Session, plan: Plan, task: Task) -> str:
+    bench = workbench(plan.settings, session)
+    told = {
+        "tool_version": compactctl.__version__,
+        "input": session.input_sha256,
+        "session": session.id,
+        "window": bench.window.tokens,
+        "prices": repr(bench.prices),
+        "settings": [setup.settings() for setup in plan.setups()[task.first : task.last]],
+        "measures": plan.measures,
+    }
+    return "tune-" + hashlib.sha256(canonical(told).encode()).hexdigest()
+
+
+class _Bench:
+    """The session that is worked on, made ready; a process keeps one at a time."""
+
+    def __init__(self, sessions: Sequence[Session], plan: Plan) -> None:
+        self.sessions = sessions
+        self.plan = plan
+        self.setups = plan.setups()
+        self.at = -1
+        self.bench: Workbench | None = None
+        self.summarizer: Summarizer | None = None
+
+    def perform(self, task: Task) -> Done:
+        """Replay the points of a task."""
+        try:
+            if task.session != self.at or self.bench is None:
+                self.bench = workbench(self.plan.settings, self.sessions[task.session])
+                self.summarizer = make_summarizer(Work(self.plan.settings))
+                self.at = task.session
+            rows = tuple(self._figures(self.bench, setup) for setup in self.setups[task.first : task.last])
+        except CompactctlError as error:
+            return Done(task, error=error)
+        return Done(task, rows)
+
+    def _figures(self, bench: Workbench, setup: Setup) -> Figures:
+        outcome = run(
+            bench,
+            setup,
+            summarizer=self.summarizer,
+            measures=self.plan.measures,
+            skip=True,
+            figures_only=True,
+        )
+        return figures_of(outcome)
+
+
+def _here(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task]) -> Iterator[Done]:
+    bench = _Bench(sessions, plan)
+    gc.collect()
+    # What was loaded stays; looking through it again and again is most of what a collector would do here.
+    gc.freeze()
+    try:
+        yield from map(bench.perform, tasks)
+    finally:
+        gc.unfreeze()
+
+
+def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
+    ways = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if "fork" in ways else "spawn")
+    gc.collect()
+    gc.freeze()
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(sessions, plan))
+    try:
+        futures: list[Future[Done]] = [pool.submit(_perform, task) for task in tasks]
+        for future in as_completed(futures):
+            yield future.result()
+    except BaseException:
+        # The workers ignore Ctrl-C; what they are at would otherwise be waited for.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        gc.unfreeze()
+
+
+_bench: _Bench
+
+
+def _begin(sessions: Sequence[Session], plan: Plan) -> None:
+    import signal
+
+    global _bench  # a process of the pool has no other place to keep what it works with
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _bench = _Bench(sessions, plan)
+
+
+def _perform(task: Task) -> Done:
+    return _bench.perform(task)

@@ -1,0 +1,315 @@
+"""``compactctl tune``: which settings cost least and lose nothing, on recorded sessions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compactctl.cli import _options as opt
+from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._decide import decision_targets
+from compactctl.cli._output import write
+from compactctl.cli._say import note, problems
+from compactctl.cli._sweep import BATCH_CHARACTERS, Done, Figures, Memory, Plan, characters, sweep
+from compactctl.cli._work import setup_of
+from compactctl.errors import (
+    CompactctlError,
+    NothingMatchedError,
+    StoreError,
+    SummarizerError,
+    UsageError,
+)
+from compactctl.model import Session
+from compactctl.reports._document import root_document
+from compactctl.reports._tuning import tuning_document
+from compactctl.runs import Setup
+from compactctl.settings import Resolved, one_of, whole
+from compactctl.transcripts import Account, find_inputs
+from compactctl.tuning.choice import Prefer, decide
+from compactctl.tuning.grid import Grid, full_grid, parse_axes, sampled_grid
+
+# The measures that the objectives and gates need.
+_NEEDED = ("m1", "m3", "m5", "m6", "m8")
+
+
+def tune(
+    paths: opt.Paths = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option("--grid", "-g", help="NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE; repeatable, all combinations."),
+    ] = None,
+    trials: Annotated[
+        str | None, typer.Option(help="Try only so many points of the grid, drawn with the seed.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For the draws, the sessions kept back and the intervals.")] = 0,
+    prefer: Annotated[str, typer.Option(help="What a recommendation must better: cost, recall or peak.")] = "cost",
+    tolerance: Annotated[float, typer.Option(help="What counts as the same, as a share.")] = 0.01,
+    write_: Annotated[
+        Path | None, typer.Option("--write", help="Write the chosen options into this settings file.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
+    compactor: opt.Compactor = None,
+    window: opt.Window = None,
+    history: opt.History = None,
+    recorded: opt.Recorded = None,
+    meter: opt.Meter = None,
+    summarizer: opt.SummarizerName = None,
+    summary_tokens: opt.SummaryTokens = None,
+    measures: opt.Measures = None,
+    set: opt.Set = None,
+    overhead: opt.Overhead = None,
+    reserve: opt.Reserve = None,
+    spill: opt.Spill = None,
+    protect: opt.Protect = None,
+    no_fallback: opt.NoFallback = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Keep nothing in the state directory; --resume cannot go on then.")
+    ] = False,
+    jobs: opt.Jobs = None,
+    state_dir: opt.StateDir = None,
+    subagents: opt.Subagents = False,
+    format: opt.Format = None,
+    output: opt.Output = None,
+    config: opt.Config = None,
+    no_config: opt.NoConfig = False,
+    quiet: opt.Quiet = False,
+) -> int:
+    """Try many settings on recorded sessions: what each costs, what it forgets, how full the window gets.
+
+    Every point is a whole replay. The result is the Pareto front of cost, recall and peak, with the present setting
+    marked; a third of the sessions is kept back to see whether the choice holds. Where nothing matters, it says so.
+
+    \b
+    Examples:
+      compactctl tune sessions/ --grid soft=0.60:0.80:0.02 --grid full=0.75,0.80,0.85
+      compactctl tune sessions/ --grid offload=1000:16000:1000 --grid tail=4,6,8 --trials 40
+      compactctl tune sessions/ --grid soft=0.6:0.8:0.05 --write compactctl.toml
+      compactctl tune sessions/ --grid soft=0.6:0.8:0.02 --grid full=0.8:0.9:0.02 -o tune.json -o tune.png
+    """
+    if not paths:
+        raise UsageError("tune needs at least one transcript: a file, a directory, a pattern, or - for stdin")
+    if not grid:
+        raise UsageError("tune needs a --grid, for example --grid soft=0.60:0.80:0.02")
+    flags = {
+        "compactor": compactor,
+        "window": window,
+        "history": history,
+        "recorded": recorded,
+        "meter": meter,
+        "summarizer": summarizer,
+        "summary_tokens": summary_tokens,
+        "measures": measures,
+        "overhead": overhead,
+        "reserve": reserve,
+        "spill": spill,
+        "protect": protect,
+        "fallback": False if no_fallback else None,
+        "jobs": jobs,
+        "state_dir": state_dir,
+    }
+    settings = opt.resolved(flags, config, no_config, set)
+    wanted = decision_targets("tune", format, output)
+    setup = setup_of(settings)
+    preferred = Prefer(_read(one_of(*Prefer), prefer, "--prefer"))
+    if not 0 <= tolerance < 1:
+        raise UsageError(f"--tolerance {tolerance}: a share from 0 to below 1")
+    made = _grid(grid, setup, None if trials is None else _read(whole(1), trials, "--trials"), seed)
+    points, present = _with_present(made, setup)
+    plan = Plan(settings, tuple(points), _measures(settings))
+    memory = None if dry_run else _memory(settings, resume)
+    found = _Found(len(points))
+    account = Account()
+    statuses: list[int] = []
+    try:
+        for batch in _batches(paths, account, subagents, found):
+            _gather(batch, plan, settings["jobs"], memory, found, quiet=quiet)
+    except KeyboardInterrupt:
+        statuses.append(130)
+        note("interrupted; what was done so far is shown, and --resume goes on" if memory else "interrupted")
+    if memory is not None and memory.recalled and not quiet:
+        note(f"{memory.recalled:,} replays were known from an earlier run")
+    errors = list(found.errors)
+    if not settings["fallback"] and found.summaries_failed:
+        errors.append(SummarizerError("a summary failed and --no-fallback was given"))
+    if not found.sessions and not account.problems and not errors:
+        errors.append(NothingMatchedError("no session to tune on; name a transcript"))
+    sessions, numbers, rows = found.whole()
+    if not rows or present not in numbers:
+        return problems([*account.problems, *errors], statuses)
+    shown = _part_of(made, numbers)
+    ids = [session.id for session in sessions]
+    result = decide(shown, rows, ids, numbers.index(present), seed=seed, prefer=preferred, tolerance=tolerance)
+    complete = len(numbers) == len(points) and not statuses
+    options = [points[number] for number in numbers]
+    body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
+    document = root_document("tune", setup.settings(), [_head(session) for session in sessions], **body)
+    write(document, wanted, include_text=False)
+    if write_ is not None:
+        _write_settings(write_, document, setup)
+    return problems([*account.problems, *errors], statuses)
+
+
+def _read(reader: Any, raw: Any, name: str) -> Any:
+    try:
+        return reader(raw)
+    except ValueError as error:
+        raise UsageError(f"{name} {raw}: not {error}") from error
+
+
+def _measures(settings: Resolved) -> tuple[str, ...]:
+    """Give the measures to compute; all of them, unless named, are those that objectives and gates need."""
+    chosen: tuple[str, ...] = settings["measures"]
+    if chosen == ("none",):
+        return ()
+    return _NEEDED if chosen == ("all",) else chosen
+
+
+def _grid(written: Sequence[str], setup: Setup, trials: int | None, seed: int) -> Grid:
+    axes = parse_axes(written, setup.spec)
+    if trials is None:
+        return full_grid(axes, setup.spec, setup.options)
+    return sampled_grid(axes, setup.spec, setup.options, trials, seed)
+
+
+def _with_present(grid: Grid, setup: Setup) -> tuple[list[dict[str, Any]], int]:
+    """Give the options of all points, and which of them is the present setting; it is added where the grid lacks it."""
+    points = [grid.options(number) for number in range(len(grid.points))]
+    now = {axis.name: setup.options[axis.name] for axis in grid.axes}
+    if now not in points:
+        points.append(now)
+    return points, points.index(now)
+
+
+def _part_of(grid: Grid, numbers: Sequence[int]) -> Grid:
+    """Give the grid with those of its points that were replayed in every session."""
+    kept = [number for number in numbers if number < len(grid.points)]
+    if len(kept) == len(grid.points):
+        return grid
+    return Grid(
+        grid.axes,
+        tuple(grid.points[number] for number in kept),
+        tuple(grid.places[number] for number in kept),
+        grid.impossible,
+        grid.of,
+        sampled=True,
+    )
+
+
+def _memory(settings: Resolved, resume: bool) -> Memory:
+    from compactctl.store import FileBlobs, open_store
+
+    return Memory(FileBlobs(open_store(settings["state_dir"]).layout), resume=resume)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is known so far: the figures of each session by point."""
+
+    points: int
+    sessions: list[Session] = field(default_factory=list)
+    rows: list[dict[int, Figures]] = field(default_factory=list)
+    errors: list[CompactctlError] = field(default_factory=list)
+    summaries_failed: int = 0
+    _bad: dict[int, CompactctlError] = field(default_factory=dict)
+
+    def add(self, offset: int, done: Done) -> None:
+        """Take what a task gave; ``offset`` is the position of its batch's first session."""
+        at = offset + done.task.session
+        if done.error is not None:
+            if at not in self._bad:
+                self._bad[at] = done.error
+                self.errors.append(type(done.error)(f"{self.sessions[at].id}: {done.error}"))
+            return
+        self.rows[at].update(enumerate(done.rows, done.task.first))
+
+    def whole(self) -> tuple[list[Session], list[int], list[list[Figures]]]:
+        """Give sessions and points of which everything is known: all sessions that are done, else points of some."""
+        good = [at for at in range(len(self.sessions)) if at not in self._bad and self.rows[at]]
+        done = [at for at in good if len(self.rows[at]) == self.points]
+        if done:
+            numbers = list(range(self.points))
+        elif good:
+            most = max(good, key=lambda at: len(self.rows[at]))
+            done, numbers = [most], sorted(self.rows[most])
+        else:
+            numbers = []
+        return [self.sessions[at] for at in done], numbers, [[self.rows[at][n] for at in done] for n in numbers]
+
+
+def _batches(paths: Sequence[str], account: Account, subagents: bool, found: _Found) -> Iterator[list[Session]]:
+    """Load sessions, as many at a time as may be held."""
+    batch: list[Session] = []
+    held = 0
+    for session in each_session(find_inputs(paths), account, _same, None, side_threads=subagents):
+        if isinstance(session, Failed):
+            found.errors.append(session.error)
+            continue
+        batch.append(session)
+        held += characters(session)
+        if held >= BATCH_CHARACTERS:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _same(session: Session, context: None) -> Session:
+    return session
+
+
+def _gather(
+    batch: Sequence[Session], plan: Plan, jobs: int, memory: Memory | None, found: _Found, *, quiet: bool
+) -> None:
+    offset = len(found.sessions)
+    # What is needed of a session once it was replayed is its name.
+    found.sessions.extend(_bare(session) for session in batch)
+    found.rows.extend({} for _ in batch)
+    total, seen = len(batch) * len(plan.points), 0
+    counting = sys.stderr.isatty() and not quiet
+    try:
+        for done in sweep(batch, plan, jobs, memory):
+            found.add(offset, done)
+            seen += done.task.last - done.task.first
+            if counting:
+                print(f"\r{seen:,} of {total:,} replays", end="", file=sys.stderr, flush=True)
+    finally:
+        if counting:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _bare(session: Session) -> Session:
+    from dataclasses import replace
+
+    return replace(session, messages=(), compactions=())
+
+
+def _head(session: Session) -> dict[str, Any]:
+    return {
+        "session_id": session.id,
+        "path": session.path,
+        "format": session.format,
+        "model": session.model,
+        "input_sha256": session.input_sha256,
+    }
+
+
+def _write_settings(path: Path, document: dict[str, Any], setup: Setup) -> None:
+    """Write the chosen options, if any, into a settings file."""
+    from compactctl.cli._settings_file import with_options
+    from compactctl.reports._tuning import how_found
+
+    chosen = document["recommendation"]["options"]
+    if chosen is None:
+        note(f"nothing was written to {path}: {document['recommendation']['reason']}")
+        return
+    try:
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        path.write_text(with_options(before, str(path), setup.spec, chosen, how_found(document)), encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"--write {path}: {error}") from error
+    note(f"wrote {path}")

@@ -1,0 +1,194 @@
+"""The JSON object of ``tune``: points, front, sensitivity and recommendation, as all its outputs show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compactctl.measures._spec import Measured
+from compactctl.reports._words import tokens
+from compactctl.tuning.choice import Judged, Recommendation, Result
+from compactctl.tuning.figures import pooled_figures
+from compactctl.tuning.grid import Grid
+from compactctl.tuning.split import Interval
+
+Row = Mapping[str, Measured]
+
+
+def tuning_document(
+    grid: Grid,
+    options: Sequence[Mapping[str, Any]],
+    result: Result,
+    rows: Sequence[Sequence[Row]],
+    session_ids: Sequence[str],
+    *,
+    seed: int,
+    complete: bool,
+) -> dict[str, Any]:
+    """Give what a search found; ``options`` are those of each point, ``rows`` its figures in each session.
+
+    Figures under ``measures`` are over all sessions, those under ``objectives`` over the sessions tuned on, and those
+    under ``held_out`` over the ones kept back (null where none are).
+    """
+    return {
+        "complete": complete,
+        "seed": seed,
+        "grid": {
+            "parameters": [{"name": axis.name, "values": list(axis.values)} for axis in grid.axes],
+            "points": len(options),
+            "possible_of": grid.of,
+            "impossible": grid.impossible,
+            "sampled": grid.sampled,
+        },
+        "objectives": [
+            {
+                "name": objective.name,
+                "key": objective.key,
+                "over_sessions": str(objective.pool),
+                "better": "higher" if objective.higher else "lower",
+            }
+            for objective in result.objectives
+        ],
+        "gates": [{"key": gate.key, "name": gate.name, "limit": gate.limit} for gate in result.gates],
+        "split": {
+            "tuning": [session_ids[at] for at in result.split.tuning],
+            "held_out": [session_ids[at] for at in result.split.held_out],
+            "note": result.split.note,
+        },
+        "points": [
+            _point(point, options[point.number], rows[point.number], result, place)
+            for point, place in zip(result.points, _places(grid, len(options)), strict=True)
+        ],
+        "sensitivity": [
+            {
+                "name": effect.name,
+                "values": list(axis.values),
+                "means": {name: list(means) for name, means in effect.means.items()},
+                "spread": dict(effect.spread),
+            }
+            for effect, axis in zip(result.effects, grid.axes, strict=True)
+        ],
+        "recommendation": _recommendation(result.recommendation, options),
+        "notes": list(result.notes),
+    }
+
+
+def _places(grid: Grid, count: int) -> list[Sequence[int] | None]:
+    return [grid.places[number] if number < len(grid.places) else None for number in range(count)]
+
+
+def _point(
+    point: Judged, options: Mapping[str, Any], rows: Sequence[Row], result: Result, place: Sequence[int] | None
+) -> dict[str, Any]:
+    return {
+        "number": point.number,
+        "options": dict(options),
+        "in_grid": place is not None,
+        "present": point.number == result.present,
+        "passes": not point.broken,
+        "gates_broken": list(point.broken),
+        "on_front": point.on_front,
+        "dominated_by": point.dominated_by,
+        "objectives": dict(point.tuning),
+        "held_out": dict(point.held_out) if result.split.held_out else None,
+        "measures": {
+            key: {"value": measured.value, **({"reason": measured.reason} if measured.value is None else {})}
+            for key, measured in pooled_figures(rows).items()
+        },
+    }
+
+
+def _recommendation(found: Recommendation, options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    flat = [options[number] for number in found.flat]
+    return {
+        "number": found.number,
+        "options": None if found.number is None else dict(options[found.number]),
+        "reason": found.reason,
+        "flat_region": {
+            "points": list(found.flat),
+            "ranges": {
+                name: [min(row[name] for row in flat), max(row[name] for row in flat)]
+                for name in (flat[0] if flat else ())
+            },
+        },
+        "best": found.best,
+        "against_present": {
+            "tuning": _intervals(found.tuning),
+            "held_out": _intervals(found.held_out),
+        },
+    }
+
+
+def _intervals(found: Mapping[str, Interval | None] | None) -> dict[str, Any] | None:
+    if found is None or all(interval is None for interval in found.values()):
+        return None
+    return {
+        name: None
+        if interval is None
+        else {"mean": interval.mean, "low": interval.low, "high": interval.high, "sessions": interval.sessions}
+        for name, interval in found.items()
+    }
+
+
+def objective_words(objective: Mapping[str, Any], value: float | None) -> str:
+    """Give the value of an objective as people read it.
+
+    >>> objective_words({"key": "m3.cost_usd"}, 1.5), objective_words({"key": "m6.recall_visible"}, 0.91234)
+    ('$1.50', '91.2%')
+    """
+    if value is None:
+        return "n/a"
+    if objective["key"] == "m3.cost_usd":
+        return f"${value:.2f}" if value >= 1 else f"${value:.4f}"
+    return tokens(value) if objective["key"] == "tokens" else f"{value * 100:.1f}%"
+
+
+def change_words(objective: Mapping[str, Any], interval: Mapping[str, Any] | None) -> str:
+    """Give a difference to the present setting with its interval; amounts in percent, shares in points.
+
+    >>> change_words({"over_sessions": "sum"}, {"mean": -0.062, "low": -0.081, "high": -0.04, "sessions": 9})
+    '-6.2% (-8.1 to -4.0)'
+    """
+    if interval is None:
+        return "n/a"
+    unit = "%" if objective["over_sessions"] == "sum" else " points"
+    middle = f"{interval['mean'] * 100:+.1f}{unit}"
+    if interval["sessions"] < 2:
+        return middle
+    return f"{middle} ({interval['low'] * 100:+.1f} to {interval['high'] * 100:+.1f})"
+
+
+def options_words(options: Mapping[str, Any]) -> str:
+    """Give options as they are written after ``--set``.
+
+    >>> options_words({"soft_threshold": 0.7, "balanced_cuts": True})
+    'soft_threshold=0.7 balanced_cuts=true'
+    """
+    return " ".join(f"{name}={value_words(value)}" for name, value in options.items())
+
+
+def value_words(value: Any) -> str:
+    """Give one value of an option as it is written."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def how_found(document: Mapping[str, Any]) -> list[str]:
+    """Say in a few lines how settings were chosen, for the comment beside them."""
+    grid, split, choice = document["grid"], document["split"], document["recommendation"]
+    lines = [
+        f"Chosen by compactctl tune {document['tool_version']}, seed {document['seed']}: {grid['points']} settings, "
+        f"{len(split['tuning'])} sessions tuned on, {len(split['held_out'])} kept back.",
+        f"{choice['reason'].capitalize()}.",
+    ]
+    for part, name in (("tuning", "tuned on"), ("held_out", "kept back")):
+        changes = choice["against_present"][part]
+        if changes:
+            told = ", ".join(f"{o['name']} {change_words(o, changes[o['name']])}" for o in document["objectives"])
+            lines.append(f"Against the setting before, sessions {name}: {told}.")
+    ranges = choice["flat_region"]["ranges"]
+    flat = ", ".join(f"{name} {value_words(low)} to {value_words(high)}" for name, (low, high) in ranges.items())
+    if flat:
+        lines.append(f"As good within the tolerance: {flat}.")
+    return lines

@@ -1,0 +1,189 @@
+"""What ``tune`` shows on a terminal and in Markdown: the recommendation first, then the front, then what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compactctl.reports._paper import Paper
+from compactctl.reports._safe import safe
+from compactctl.reports._tuning import change_words, objective_words, options_words, value_words
+
+_MOST_FRONT = 25
+_SHADES = " ░▒▓█"
+
+
+def tuning_text(document: Mapping[str, Any], paper: Paper) -> None:
+    """Write the report of a search."""
+    _head(document, paper)
+    _recommendation(document, paper)
+    _front(document, paper)
+    _heat(document, paper)
+    _sensitivity(document, paper)
+    if document["notes"]:
+        paper.line()
+        for words in document["notes"]:
+            paper.wrapped(safe(f"note: {words}"), "", "dim")
+
+
+def _head(document: Mapping[str, Any], paper: Paper) -> None:
+    grid, split = document["grid"], document["split"]
+    sampled = f" sampled out of {grid['possible_of']:,}" if grid["sampled"] else ""
+    left_out = f", {grid['impossible']:,} impossible left out" if grid["impossible"] else ""
+    held = f" and {len(split['held_out'])} kept back" if split["held_out"] else ""
+    words = (
+        f"{document['settings']['compactor']}: {grid['points']:,} settings{sampled}{left_out}, "
+        f"{len(split['tuning'])} sessions{held}, seed {document['seed']}"
+    )
+    paper.line(safe(words), "bold")
+    if not document["complete"]:
+        paper.line("not complete: only what was done in every session listed is compared", "warn")
+    for gate in document["gates"]:
+        broken = sum(1 for point in document["points"] if gate["name"] in point["gates_broken"])
+        paper.line(f"  gate: {gate['name']} at most {gate['limit']:g} ({broken} settings fail)")
+    paper.line()
+
+
+def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
+    found = document["recommendation"]
+    if found["options"] is None:
+        paper.line("Recommended: nothing", "bold")
+    else:
+        paper.line(f"Recommended: {options_words(found['options'])}", "bold")
+    paper.wrapped(safe(found["reason"]), "  ")
+    if found["best"] is None:
+        paper.line()
+        return
+    points = document["points"]
+    best, present = points[found["best"]], next(point for point in points if point["present"])
+    parts = [("tuning", "objectives", "tuned on"), ("held_out", "held_out", "kept back")]
+    rows: list[list[str]] = [
+        ["", "sessions", "present", options_words(best["options"]), "change (95 of 100 resamples)"]
+    ]
+    for part, field, name in parts:
+        changes = found["against_present"][part]
+        if changes is None:
+            continue
+        rows.extend(
+            [
+                objective["name"],
+                name,
+                objective_words(objective, present[field][objective["name"]]),
+                objective_words(objective, best[field][objective["name"]]),
+                change_words(objective, changes[objective["name"]]),
+            ]
+            for objective in document["objectives"]
+        )
+    paper.columns(rows, (False, False, True, True, False), ["dim"] + [""] * (len(rows) - 1), indent="  ")
+    ranges = found["flat_region"]["ranges"]
+    if ranges:
+        flat = ", ".join(f"{name} {value_words(low)} to {value_words(high)}" for name, (low, high) in ranges.items())
+        paper.line(f"  flat region ({len(found['flat_region']['points'])} settings as good): {flat}")
+    paper.line()
+
+
+def _front(document: Mapping[str, Any], paper: Paper) -> None:
+    objectives = document["objectives"]
+    points: Sequence[Mapping[str, Any]] = document["points"]
+    front = sorted((p for p in points if p["on_front"]), key=lambda p: p["objectives"][objectives[0]["name"]] or 0)
+    listed = _thinned(front)
+    present = next(point for point in points if point["present"])
+    shown = listed if any(point is present for point in listed) else [*listed, present]
+    names = [parameter["name"] for parameter in document["grid"]["parameters"]]
+    paper.line("Pareto front, cheapest first (* present, > recommended)", "bold")
+    rows = [["", *names, *(f"{o['name']} ({o['key']})" for o in objectives), ""]]
+    rows.extend(
+        [
+            _sign(point, document),
+            *(value_words(point["options"][name]) for name in names),
+            *(objective_words(o, point["objectives"][o["name"]]) for o in objectives),
+            _state(point),
+        ]
+        for point in shown
+    )
+    right = (False, *[True] * len(names), *[True] * len(objectives), False)
+    paper.columns(rows, right, ["dim"] + [""] * (len(rows) - 1), indent="  ")
+    dominated = sum(1 for point in points if point["passes"] and not point["on_front"])
+    failing = sum(1 for point in points if not point["passes"])
+    hidden = (
+        f"; {len(front) - len(listed)} of the front are only in --format csv or json"
+        if len(listed) < len(front)
+        else ""
+    )
+    paper.line(f"  {len(front)} on the front, {dominated} dominated, {failing} fail a gate{hidden}", "dim")
+    paper.line()
+
+
+def _thinned(front: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Give at most so many of the front, evenly spread and with both ends."""
+    if len(front) <= _MOST_FRONT:
+        return list(front)
+    last = len(front) - 1
+    return [front[round(at * last / (_MOST_FRONT - 1))] for at in range(_MOST_FRONT)]
+
+
+def _sign(point: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    chosen = ">" if point["number"] == document["recommendation"]["number"] else ""
+    return chosen + ("*" if point["present"] else "")
+
+
+def _state(point: Mapping[str, Any]) -> str:
+    if not point["passes"]:
+        return "fails: " + ", ".join(point["gates_broken"])
+    return "" if point["on_front"] else "dominated"
+
+
+def _heat(document: Mapping[str, Any], paper: Paper) -> None:
+    """Write the first objective over the first two parameters as shades, for grids of two or more."""
+    parameters = document["grid"]["parameters"]
+    if len(parameters) < 2 or document["grid"]["sampled"]:
+        return
+    objective = document["objectives"][0]
+    across, down = parameters[0], parameters[1]
+    cells = heat(document, objective["name"])
+    known = [value for row in cells for value in row if value is not None]
+    if not known or max(known) == min(known):
+        return
+    low, high = min(known), max(known)
+    paper.line(
+        f"{objective['name']} over {down['name']} (down) and {across['name']} (across): "
+        f"light {objective_words(objective, low)}, dark {objective_words(objective, high)}",
+        "bold",
+    )
+    width = max(len(value_words(value)) for value in down["values"])
+    for value, row in zip(down["values"], cells, strict=True):
+        shades = "".join(
+            "·" if cell is None else _SHADES[min(int((cell - low) / (high - low) * 4.999), 4)] for cell in row
+        )
+        paper.line(f"  {value_words(value):>{width}} {shades}")
+    paper.line(f"  {'':>{width}} {value_words(across['values'][0])} to {value_words(across['values'][-1])}")
+    paper.line()
+
+
+def heat(document: Mapping[str, Any], name: str) -> list[list[float | None]]:
+    """Give the mean of an objective for each value of the second parameter (rows) and of the first (columns)."""
+    across, down = document["grid"]["parameters"][:2]
+    groups: dict[tuple[Any, Any], list[float]] = {}
+    for point in document["points"]:
+        value = point["objectives"][name]
+        if point["in_grid"] and value is not None:
+            groups.setdefault((point["options"][down["name"]], point["options"][across["name"]]), []).append(value)
+    return [
+        [sum(found) / len(found) if (found := groups.get((y, x))) else None for x in across["values"]]
+        for y in down["values"]
+    ]
+
+
+def _sensitivity(document: Mapping[str, Any], paper: Paper) -> None:
+    objectives = document["objectives"]
+    paper.line("How much each parameter matters alone: largest less smallest mean over its values", "bold")
+    rows = [["parameter", *(o["name"] for o in objectives)]]
+    for effect in document["sensitivity"]:
+        rows.append([effect["name"], *(_spread(o, effect["spread"][o["name"]]) for o in objectives)])
+    paper.columns(rows, (False, *[True] * len(objectives)), ["dim"] + [""] * (len(rows) - 1), indent="  ")
+
+
+def _spread(objective: Mapping[str, Any], spread: float | None) -> str:
+    if spread is None:
+        return "n/a"
+    return f"{spread * 100:.1f}%" if objective["over_sessions"] == "sum" else f"{spread * 100:.1f} points"

@@ -1,0 +1,442 @@
+"""From the figures of all points to a choice: gates, the Pareto front, the flat region, and whether it holds.
+
+There is no blended score. A point is recommended when it passes the gates, is no worse than the present setting in
+any objective, and is better in the preferred one by more than noise; otherwise the result says why there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compactctl.measures._spec import Measured
+from compactctl.tuning.figures import FAILED, REAL_PEAK, TOKENS, Objective, Pool, pooled
+from compactctl.tuning.grid import Grid
+from compactctl.tuning.split import Interval, Split, bootstrap, split
+
+# Figures of one replay; of one point, a row for each session.
+Row = Mapping[str, Measured]
+TOLERANCE = 0.01
+SPIRAL = 3
+
+
+class Prefer(StrEnum):
+    """The objective that a recommendation must better."""
+
+    COST = "cost"
+    RECALL = "recall"
+    PEAK = "peak"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A figure that no setting may exceed over all sessions: 0, or the least that any point reaches."""
+
+    key: str
+    name: str
+    limit: float
+
+    @property
+    def note(self) -> str:
+        """Say where no point is free of it; empty where one is."""
+        return f"no setting is free of {self.name}: the least that any reaches is {self.limit:g}" if self.limit else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A point and what became of it.
+
+    ``tuning`` and ``held_out`` are its objectives over each part by name; ``broken`` are the gates that it fails,
+    ``dominated_by`` the number of a point that is better in one objective and worse in none.
+    """
+
+    number: int
+    tuning: Mapping[str, float | None]
+    held_out: Mapping[str, float | None]
+    broken: tuple[str, ...]
+    dominated_by: int | None = None
+
+    @property
+    def on_front(self) -> bool:
+        """Whether no other point that passes the gates is better in one objective and worse in none."""
+        return not self.broken and self.dominated_by is None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one parameter does alone: the mean of each objective at each of its values, and how far they are apart.
+
+    ``spread`` is the largest less the smallest mean: a share of the smallest for amounts, the difference for shares.
+    """
+
+    name: str
+    means: Mapping[str, tuple[float | None, ...]]
+    spread: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The point to take, or None and why not.
+
+    ``best`` is the point that was looked at most closely, taken or not, ``flat`` the points around it that are as good.
+    Differences are those between it and the present setting, by objective.
+    """
+
+    number: int | None
+    reason: str
+    best: int | None = None
+    flat: tuple[int, ...] = ()
+    tuning: Mapping[str, Interval | None] | None = None
+    held_out: Mapping[str, Interval | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All that a search found. ``present`` is the number of the point that the present setting is."""
+
+    objectives: tuple[Objective, ...]
+    gates: tuple[Gate, ...]
+    split: Split
+    points: tuple[Judged, ...]
+    present: int
+    effects: tuple[Effect, ...]
+    recommendation: Recommendation
+    notes: tuple[str, ...]
+
+
+def decide(
+    grid: Grid,
+    rows: Sequence[Sequence[Row]],
+    session_ids: Sequence[str],
+    present: int,
+    *,
+    seed: int,
+    prefer: Prefer = Prefer.COST,
+    tolerance: float = TOLERANCE,
+) -> Result:
+    """Judge all points; ``rows`` are the figures of each point in each session.
+
+    ``present`` may be a number beyond the grid's points: the present setting, when no point of the grid is it.
+    """
+    parts = split(session_ids, seed)
+    objectives, notes = _objectives(rows)
+    table = {objective.name: _values(rows, objective) for objective in objectives}
+    gates = _gates(rows)
+    judged = [
+        Judged(
+            number,
+            {o.name: _over(o, table[o.name][number], parts.tuning) for o in objectives},
+            {o.name: _over(o, table[o.name][number], parts.held_out) for o in objectives},
+            tuple(gate.name for gate in gates if _gate_value(rows[number], gate.key) > gate.limit),
+        )
+        for number in range(len(rows))
+    ]
+    judged = _with_front(judged, objectives)
+    choice = _Choice(grid, judged, objectives, table, parts, present, seed, prefer, tolerance)
+    notes += [gate.note for gate in gates if gate.note]
+    notes += [parts.note] if parts.note else []
+    return Result(
+        objectives,
+        gates,
+        parts,
+        tuple(judged),
+        present,
+        tuple(_effect(grid, judged, objectives, at) for at in range(len(grid.axes))),
+        choice.recommended(),
+        tuple(notes),
+    )
+
+
+def _objectives(rows: Sequence[Sequence[Row]]) -> tuple[tuple[Objective, ...], list[str]]:
+    """Choose what is compared, as far as it was measured: cost or else tokens, recall, and the real peak."""
+    cost = Objective("m3.cost_usd", Prefer.COST, Pool.SUM)
+    recall = Objective("m6.recall_visible", Prefer.RECALL, Pool.MEAN, higher=True)
+    notes: list[str] = []
+    if not _measured(rows, cost.key):
+        notes.append(f"cost is counted in tokens sent: {_why_not(rows, cost.key)}")
+        cost = Objective(TOKENS, Prefer.COST, Pool.SUM)
+    found = [cost]
+    if _measured(rows, recall.key):
+        found.append(recall)
+    else:
+        notes.append(f"recall is not compared: {_why_not(rows, recall.key)}")
+    found.append(Objective(REAL_PEAK, Prefer.PEAK, Pool.MAX))
+    for objective in found:
+        lacking = sum(value is None for value in _values(rows, objective)[0])
+        if lacking:
+            notes.append(f"{objective.name}: {lacking} sessions have no {objective.key} and are left out of it")
+    return tuple(found), notes
+
+
+def _values(rows: Sequence[Sequence[Row]], objective: Objective) -> list[list[float | None]]:
+    """Give an objective by point and session; a session that lacks it at any point has it at none."""
+    values = [[row[objective.key].value if objective.key in row else None for row in point] for point in rows]
+    lacking = {at for point in values for at, value in enumerate(point) if value is None}
+    return [[None if at in lacking else value for at, value in enumerate(point)] for point in values]
+
+
+def _measured(rows: Sequence[Sequence[Row]], key: str) -> bool:
+    return any(
+        all(key in point[at] and point[at][key].value is not None for point in rows) for at in range(len(rows[0]))
+    )
+
+
+def _why_not(rows: Sequence[Sequence[Row]], key: str) -> str:
+    for row in rows[0]:
+        if key in row and row[key].value is None:
+            return f"{key}: {row[key].reason or 'not measured'}"
+    return f"{key} was not computed (--measures)"
+
+
+def _over(objective: Objective, values: Sequence[float | None], part: Sequence[int]) -> float | None:
+    known = [value for value in (values[at] for at in part) if value is not None]
+    return pooled(objective.pool, known) if known else None
+
+
+_GATES = (
+    (FAILED, "turns that a provider would reject"),
+    ("m1.overshoot_turns", "turns above the window"),
+    ("m5.faults", "protocol faults"),
+    ("m8.spiral", "compaction spirals"),
+)
+
+
+def _gates(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
+    return tuple(
+        Gate(key, name, min(_gate_value(point, key) for point in rows))
+        for key, name in _GATES
+        if all(key in row for point in rows for row in point)
+    )
+
+
+def _gate_value(point: Sequence[Row], key: str) -> float:
+    values = [row[key].value for row in point if key in row]
+    if key == "m8.spiral":
+        # The figure is the longest chain of compactions that follow each other closely; from 3 on it is a spiral.
+        return sum(1 for value in values if value is not None and value >= SPIRAL)
+    return sum(value for value in values if value is not None)
+
+
+def _with_front(judged: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
+    passing = [point for point in judged if not point.broken]
+    front: list[Judged] = []
+    for point in judged:
+        by = next((other.number for other in passing if _dominates(other, point, objectives)), None)
+        front.append(Judged(point.number, point.tuning, point.held_out, point.broken, by))
+    return front
+
+
+def _dominates(one: Judged, other: Judged, objectives: Sequence[Objective]) -> bool:
+    better = False
+    for objective in objectives:
+        a, b = one.tuning[objective.name], other.tuning[objective.name]
+        if a is None or b is None:
+            continue
+        if objective.better(b, a):
+            return False
+        better = better or objective.better(a, b)
+    return better
+
+
+def _effect(grid: Grid, judged: Sequence[Judged], objectives: Sequence[Objective], at: int) -> Effect:
+    """Give the mean of each objective at each value of one axis, over whatever the other axes are."""
+    means: dict[str, tuple[float | None, ...]] = {}
+    spread: dict[str, float | None] = {}
+    for objective in objectives:
+        groups: list[list[float]] = [[] for _ in grid.axes[at].values]
+        for places, point in zip(grid.places, judged, strict=False):
+            value = point.tuning[objective.name]
+            if value is not None:
+                groups[places[at]].append(value)
+        listed = tuple(sum(group) / len(group) if group else None for group in groups)
+        known = [mean for mean in listed if mean is not None]
+        means[objective.name] = listed
+        spread[objective.name] = None
+        if known:
+            low, high = min(known), max(known)
+            spread[objective.name] = (high - low) / abs(low) if objective.pool is Pool.SUM and low else high - low
+    return Effect(grid.axes[at].name, means, spread)
+
+
+class _Choice:
+    """Finds the point to recommend among judged points."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        judged: Sequence[Judged],
+        objectives: Sequence[Objective],
+        table: Mapping[str, Sequence[Sequence[float | None]]],
+        parts: Split,
+        present: int,
+        seed: int,
+        prefer: Prefer,
+        tolerance: float,
+    ) -> None:
+        self.grid = grid
+        self.judged = judged
+        self.objectives = objectives
+        self.table = table
+        self.parts = parts
+        self.present = judged[present]
+        self.seed = seed
+        self.prefer = prefer
+        self.tolerance = tolerance
+
+    def recommended(self) -> Recommendation:
+        """Give the recommendation, or why there is none."""
+        if not self._anything_matters():
+            return Recommendation(None, "nothing here matters: every setting gives the same figures on these sessions")
+        if all(objective.name != Prefer.RECALL for objective in self.objectives):
+            return Recommendation(
+                None, "recall was not measured, and without it a cheaper setting may only have forgotten more"
+            )
+        if all(objective.name != self.prefer for objective in self.objectives):
+            return Recommendation(None, f"{self.prefer} was not measured; prefer another objective")
+        passing = [point for point in self.judged if not point.broken]
+        if not passing:
+            return Recommendation(None, "no setting passes all gates")
+        if self.present.broken:
+            return self._rescued(passing)
+        able = [point for point in passing if self._no_worse(point)]
+        best = self._best(able)
+        flat = self._flat(best)
+        if best.number == self.present.number or self._loss(self.prefer, self.present, best) <= self.tolerance:
+            return self._with_figures(
+                None,
+                f"the present setting is as good as any: none that loses nothing betters {self.prefer} by more than "
+                f"{self.tolerance:.0%}",
+                best.number,
+                flat,
+            )
+        return self._checked(best, flat)
+
+    def _rescued(self, passing: Sequence[Judged]) -> Recommendation:
+        """Where the present setting fails a gate: the point that passes and loses least against it."""
+        best = min(passing, key=lambda point: (max(self._losses(point)), point.number))
+        return self._with_figures(
+            best.number,
+            f"the present setting fails a gate: {', '.join(self.present.broken)}",
+            best.number,
+            self._flat(best),
+        )
+
+    def _checked(self, best: Judged, flat: tuple[int, ...]) -> Recommendation:
+        found = self._with_figures(best.number, "", best.number, flat)
+        here = (found.tuning or {}).get(self.prefer)
+        there = (found.held_out or {}).get(self.prefer)
+        higher = next(o for o in self.objectives if o.name == self.prefer).higher
+        if here is not None and here.sessions > 1 and not here.excludes_zero:
+            reason = (
+                f"the gain in {self.prefer} is within what chance gives on these sessions; keep the present setting"
+            )
+            return self._with_figures(None, reason, best.number, flat)
+        if there is not None and (there.mean < 0 if higher else there.mean > 0):
+            reason = f"the gain in {self.prefer} does not hold on the sessions kept back; keep the present setting"
+            return self._with_figures(None, reason, best.number, flat)
+        words = f"better in {self.prefer}, and no worse in anything else than the present setting"
+        return self._with_figures(best.number, words, best.number, flat)
+
+    def _anything_matters(self) -> bool:
+        for objective in self.objectives:
+            known = [v for point in self.judged if (v := point.tuning[objective.name]) is not None]
+            if known and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known))):
+                return True
+        return len({point.broken for point in self.judged}) > 1
+
+    def _loss(self, name: str, point: Judged, against: Judged) -> float:
+        objective = next(o for o in self.objectives if o.name == name)
+        value, other = point.tuning[name], against.tuning[name]
+        return 0.0 if value is None or other is None else objective.loss(value, other)
+
+    def _losses(self, point: Judged) -> list[float]:
+        return [self._loss(objective.name, point, self.present) for objective in self.objectives]
+
+    def _no_worse(self, point: Judged) -> bool:
+        for objective in self.objectives:
+            loss = self._loss(objective.name, point, self.present)
+            peak = point.tuning[objective.name]
+            if objective.name == Prefer.PEAK and peak is not None and peak <= 1:
+                # A fuller window is no harm as long as the request fits; the gates hold it to that.
+                continue
+            if loss > self.tolerance:
+                return False
+        return True
+
+    def _best(self, able: Sequence[Judged]) -> Judged:
+        """Give the middle of those that are within the tolerance of the best, in the preferred objective first."""
+        order = [self.prefer, *(o.name for o in self.objectives if o.name != self.prefer)]
+        left = list(able)
+        for name in order:
+            objective = next(o for o in self.objectives if o.name == name)
+            known = [point for point in left if point.tuning[name] is not None]
+            if not known:
+                continue
+            top = known[0]
+            for point in known[1:]:
+                if objective.better(point.tuning[name] or 0.0, top.tuning[name] or 0.0):
+                    top = point
+            left = [point for point in known if self._loss(name, point, top) <= self.tolerance]
+        if self.present in left:
+            return self.present
+        inside = [point for point in left if point.number < len(self.grid.places)]
+        if not inside:
+            return left[0]
+        middle = [
+            sum(self.grid.places[p.number][at] for p in inside) / len(inside) for at in range(len(self.grid.axes))
+        ]
+
+        def off_middle(point: Judged) -> tuple[float, int]:
+            places = self.grid.places[point.number]
+            return sum((place - want) ** 2 for place, want in zip(places, middle, strict=True)), point.number
+
+        return min(inside, key=off_middle)
+
+    def _flat(self, best: Judged) -> tuple[int, ...]:
+        """Give the points around the best that pass the gates and lose no more than the tolerance against it."""
+        alike = {
+            point.number
+            for point in self.judged[: len(self.grid.places)]
+            if not point.broken and all(self._loss(o.name, point, best) <= self.tolerance for o in self.objectives)
+        }
+        if self.grid.sampled or best.number not in alike:
+            return tuple(sorted(alike))
+        by_place = {self.grid.places[number]: number for number in alike}
+        reached, waiting = {best.number}, [best.number]
+        while waiting:
+            places = self.grid.places[waiting.pop()]
+            for at in range(len(places)):
+                for step in (-1, 1):
+                    near = by_place.get((*places[:at], places[at] + step, *places[at + 1 :]))
+                    if near is not None and near not in reached:
+                        reached.add(near)
+                        waiting.append(near)
+        return tuple(sorted(reached))
+
+    def _with_figures(self, number: int | None, reason: str, shown: int, flat: tuple[int, ...]) -> Recommendation:
+        return Recommendation(
+            number,
+            reason,
+            shown,
+            flat,
+            {o.name: self._interval(o, shown, self.parts.tuning) for o in self.objectives},
+            {o.name: self._interval(o, shown, self.parts.held_out) for o in self.objectives},
+        )
+
+    def _interval(self, objective: Objective, number: int, part: Sequence[int]) -> Interval | None:
+        """Give the interval of the differences between a point and the present setting, paired by session.
+
+        Amounts are compared as shares of the present one, so that a large session does not outweigh all others.
+        """
+        differences: list[float] = []
+        for at in part:
+            here = self.table[objective.name][number][at]
+            there = self.table[objective.name][self.present.number][at]
+            if here is None or there is None:
+                continue
+            if objective.pool is not Pool.SUM:
+                differences.append(here - there)
+            elif there:
+                differences.append(here / there - 1)
+        return bootstrap(differences, self.seed)

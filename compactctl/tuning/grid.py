@@ -1,0 +1,169 @@
+"""The settings that are tried: ranges and lists, in decimal, and a seeded sample of them where they are too many."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from compactctl.errors import SettingsError
+from compactctl.ports import CompactorSpec, Option
+from compactctl.settings import nearest, option_value
+
+MOST_VALUES = 10_000
+MOST_POINTS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One option of a compactor and the values that are tried, in the order written."""
+
+    option: Option
+    values: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """The option's full name."""
+        return self.option.name
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The points that are replayed, each the values of the axes in their order; ``impossible`` were left out.
+
+    ``places`` are the positions of the values on the axes, so that neighbours are known. ``of`` is how many points the
+    axes span; ``sampled`` says that only a seeded part of them was looked at.
+    """
+
+    axes: tuple[Axis, ...]
+    points: tuple[tuple[Any, ...], ...]
+    places: tuple[tuple[int, ...], ...]
+    impossible: int
+    of: int
+    sampled: bool = False
+
+    def options(self, number: int) -> dict[str, Any]:
+        """Give the options that a point sets."""
+        return {axis.name: value for axis, value in zip(self.axes, self.points[number], strict=True)}
+
+
+def parse_axis(written: str, spec: CompactorSpec) -> Axis:
+    """Read ``NAME=FIRST:LAST:STEP`` (both ends are in it) or ``NAME=VALUE,VALUE,...``; raises SettingsError.
+
+    A range is counted in decimal, so that 0.60:0.80:0.02 has 11 values and 0.80 is one of them.
+    """
+    name, separator, values = written.partition("=")
+    where = f"--grid {written}"
+    if not separator or not name.strip() or not values.strip():
+        raise SettingsError(f"{where}: write NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE")
+    by_name = {option.name: option for option in spec.options}
+    by_name |= {option.short: option for option in spec.options if option.short}
+    option = by_name.get(name.strip().replace("-", "_"))
+    if option is None:
+        raise SettingsError(f"{where}: {spec.name} has no option {name.strip()!r}.{nearest(name.strip(), by_name)}")
+    parts = _range(values, option, where) if ":" in values else [part.strip() for part in values.split(",")]
+    read = [option_value(option, part, f"{where}: {spec.name}") for part in parts]
+    distinct = tuple(dict.fromkeys(read))
+    return Axis(option, distinct)
+
+
+def parse_axes(written: Sequence[str], spec: CompactorSpec) -> tuple[Axis, ...]:
+    """Read several axes; one option twice is an error. Raises SettingsError."""
+    axes = tuple(parse_axis(one, spec) for one in written)
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingsError(f"--grid: {name} is given twice; write all its values in one list")
+    return axes
+
+
+def full_grid(axes: Sequence[Axis], spec: CompactorSpec, fixed: Mapping[str, Any]) -> Grid:
+    """Give every possible point of the axes; ``fixed`` are the other options. Raises SettingsError where none is."""
+    of = math.prod(len(axis.values) for axis in axes)
+    if of > MOST_POINTS:
+        raise SettingsError(f"--grid: {of:,} points are more than {MOST_POINTS:,}; take larger steps or --trials N")
+    return _kept(axes, spec, fixed, iter(range(of)), of, of, sampled=False)
+
+
+def sampled_grid(axes: Sequence[Axis], spec: CompactorSpec, fixed: Mapping[str, Any], trials: int, seed: int) -> Grid:
+    """Give ``trials`` possible points of the axes, drawn with a seed and without any twice.
+
+    Raises SettingsError where no point is possible.
+    """
+    of = math.prod(len(axis.values) for axis in axes)
+    if of <= MOST_POINTS:
+        order = list(range(of))
+        random.Random(seed).shuffle(order)
+        drawn: Iterator[int] = iter(order)
+    else:
+        drawn = _draws(of, random.Random(seed), 100 * trials)
+    return _kept(axes, spec, fixed, drawn, of, trials, sampled=trials < of)
+
+
+def _draws(of: int, dice: random.Random, most: int) -> Iterator[int]:
+    seen: set[int] = set()
+    for _ in range(most):
+        number = dice.randrange(of)
+        if number not in seen:
+            seen.add(number)
+            yield number
+
+
+def _kept(
+    axes: Sequence[Axis],
+    spec: CompactorSpec,
+    fixed: Mapping[str, Any],
+    numbers: Iterator[int],
+    of: int,
+    most: int,
+    *,
+    sampled: bool,
+) -> Grid:
+    kept: list[tuple[int, tuple[int, ...]]] = []
+    impossible = 0
+    example = ""
+    for number in numbers:
+        places = _places(axes, number)
+        values = {axis.name: axis.values[at] for axis, at in zip(axes, places, strict=True)}
+        problem = next(iter(spec.check({**fixed, **values})), "")
+        if problem:
+            impossible += 1
+            example = example or problem
+            continue
+        kept.append((number, places))
+        if len(kept) == most:
+            break
+    if not kept:
+        raise SettingsError(f"--grid: none of its {of:,} points is possible, for example: {example}")
+    # A sample is shown in the order of the grid: the order of the draws says nothing.
+    chosen = [places for _, places in sorted(kept)]
+    points = tuple(tuple(axis.values[at] for axis, at in zip(axes, places, strict=True)) for places in chosen)
+    return Grid(tuple(axes), points, tuple(chosen), impossible, of, sampled)
+
+
+def _places(axes: Sequence[Axis], number: int) -> tuple[int, ...]:
+    """Give the positions on the axes of a point by its number; the last axis runs fastest."""
+    places: list[int] = []
+    for axis in reversed(axes):
+        number, at = divmod(number, len(axis.values))
+        places.append(at)
+    return tuple(reversed(places))
+
+
+def _range(written: str, option: Option, where: str) -> list[str]:
+    parts = written.split(":")
+    if option.type not in (int, float) or len(parts) != 3:
+        raise SettingsError(f"{where}: a range is FIRST:LAST:STEP, for options that are numbers")
+    try:
+        first, last, step = (Decimal(part.strip().replace("_", "")) for part in parts)
+    except InvalidOperation:
+        raise SettingsError(f"{where}: FIRST, LAST and STEP must be decimal numbers") from None
+    if not (first.is_finite() and last.is_finite() and step.is_finite()) or step <= 0 or last < first:
+        raise SettingsError(f"{where}: LAST must not be below FIRST, and STEP must be above 0")
+    count = int((last - first) / step) + 1
+    if count > MOST_VALUES:
+        raise SettingsError(f"{where}: {count:,} values are more than {MOST_VALUES:,}; take a larger STEP")
+    return [f"{first + step * number:f}" for number in range(count)]
