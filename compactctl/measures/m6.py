@@ -34,13 +34,15 @@ _PATHS = f"{RESULTS}/"
 class Queries:
     """The references that replies took up again: ``refs`` and the index where each was last read, turn by turn.
 
-    Those of turn k are from ``start[k]`` to ``start[k + 1]``. ``where[ref]`` lists every message that mentions it.
+    Those of turn k are from ``start[k]`` to ``start[k + 1]``. ``where[ref]`` lists every message that mentions it,
+    ``held[i]`` what of all these message i mentions.
     """
 
     refs: list[int]
     last: list[int]
     start: list[int]
     where: dict[int, list[int]]
+    held: list[tuple[int, ...]]
 
 
 def find_queries(of: Sequence[Sequence[int]], calls: Sequence[int], limits: Sequence[int]) -> Queries:
@@ -67,10 +69,11 @@ def find_queries(of: Sequence[Sequence[int]], calls: Sequence[int], limits: Sequ
         seen.update(dict.fromkeys(mentioned, i))
     wanted = set(refs)
     where: dict[int, list[int]] = {ref: [] for ref in wanted}
-    for i, mentioned in enumerate(of):
-        for ref in wanted.intersection(mentioned):
+    held = [tuple(wanted.intersection(mentioned)) for mentioned in of]
+    for i, mentioned in enumerate(held):
+        for ref in mentioned:
             where[ref].append(i)
-    return Queries(refs, last, start, where)
+    return Queries(refs, last, start, where, held)
 
 
 def recall(counts: Sequence[int]) -> tuple[float, float]:
@@ -148,6 +151,7 @@ class _Sight:
         self._facts: Facts = facts_of(trace)
         self._pairs: Pairs = pairs_of(trace)
         self._where = queries.where
+        self._held = queries.held
         size = len(trace.base.messages)
         self._whole = bytearray(size)  # recorded messages in the view as they were
         self._named = bytearray(size)  # results in a file whose path is in the view
@@ -177,7 +181,9 @@ class _Sight:
         if change is None:
             return
         self._known.clear()
-        self._reach = self._names = None
+        self._reach = None
+        if change.keep <= (self._pieces[0].stop if self._pieces else 0):
+            self._names = None  # the first stretch may have changed
         for piece in change.removed:
             if piece.item is None:
                 self._whole[piece.start : piece.stop] = bytes(piece.stop - piece.start)
@@ -208,7 +214,7 @@ class _Sight:
     def names(self) -> set[int]:
         """Give the references that can be seen in made text and in the first stretch of the view."""
         if self._names is None:
-            self._names = {ref for ref, count in self._made.items() if count} | self._head()
+            self._names = self._head().union(self._made)
         return self._names
 
     def _head(self) -> set[int]:
@@ -217,7 +223,7 @@ class _Sight:
             return set()
         known = self._head_refs.get(head.stop)
         if known is None:
-            known = self._head_refs[head.stop] = set().union(*self._facts.of[head.start : head.stop])
+            known = self._head_refs[head.stop] = set().union(*self._held[head.start : head.stop])
         return known
 
     def _look(self, ref: int, last: int) -> int:
@@ -247,7 +253,7 @@ class _Sight:
     def _store(self, index: int) -> None:
         if index not in self._stored:
             self._stored.add(index)
-            self.stored_refs.update(self._facts.of[index])
+            self.stored_refs.update(self._held[index])
             self._known.clear()
 
     def _bring(self, item: Item) -> None:
@@ -257,6 +263,7 @@ class _Sight:
             self._store(item.index)
             return
         seen = self._seen_in(item)
+        self._names = None
         for ref in seen.refs:
             self._made[ref] = self._made.get(ref, 0) + 1
         for index in seen.files:
@@ -268,8 +275,11 @@ class _Sight:
             self._named[item.index] = 0
             return
         seen = self._seen_in(item)
+        self._names = None
         for ref in seen.refs:
             self._made[ref] -= 1
+            if not self._made[ref]:
+                del self._made[ref]
         for index in seen.files:
             self._named[index] = 0
 
