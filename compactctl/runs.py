@@ -128,7 +128,8 @@ class Tally:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
         self.turns += span.turns
         self.failed_turns += span.turns if span.failed else 0
-        self.turns_by_tier[max([record.tier for record in span.records])] += span.turns
+        self.turns_by_tier[max([record.tier for record in span.records])] += 1
+        self.turns_by_tier[span.quiet_tier] += span.turns - 1
         for record in span.records:
             if record.tier is Tier.NONE and not record.error:
                 continue
