@@ -16,6 +16,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -41,8 +42,7 @@ def main() -> None:
         base = cpu(lambda: decode(logs))
         print(f"{'decode':<10} {base:6.2f} s  1.0")
         for format in ("table", "json", "csv", "markdown", "html"):
-            command = ["report", "--state-dir", str(state), "--format", format, "--quiet"]
-            spent = cpu(lambda command=command: quietly(command))
+            spent = cpu(partial(quietly, ["report", "--state-dir", str(state), "--format", format, "--quiet"]))
             print(f"{format:<10} {spent:6.2f} s  {spent / base:.1f}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:.0f} MB")
 

@@ -105,6 +105,7 @@ _HOMES = {
     "parse_anchors_and_summary": "context.anchors",
     "repair_orphaned_tool_pairs": "context.pairing",
     "replay": "replay",
+    "report_frame": "cli._frame",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

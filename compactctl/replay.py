@@ -178,7 +178,7 @@ def _until_accepted(
 def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -> Step:
     started = plan.clock.now() if plan.clock else None
     step = compactor.step(view, trigger)
-    if step.record.tier is Tier.NONE and not step.record.error:
+    if plan.skip or (step.record.tier is Tier.NONE and not step.record.error):
         return step
     stamp = view.base.messages[view.base.calls[view.turn]].timestamp
     duration = plan.clock.now() - started if plan.clock and started is not None else None

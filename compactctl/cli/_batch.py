@@ -6,9 +6,11 @@ found, and then does the work; what it loaded it keeps, as far as that is little
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +20,8 @@ from compactctl.transcripts import Account, Candidate, Found, distinct_ids, empt
 
 # Sessions of inputs of up to so many bytes are kept between the two passes; others are loaded twice.
 HELD_BYTES = 256_000_000
+# The collector runs between sessions once so many messages went by.
+COLLECT_AFTER = 200_000
 
 Result = TypeVar("Result")
 Task = Callable[[Session, Any], Result]
@@ -40,6 +44,7 @@ class Worker(Generic[Result]):
         self.side_threads = side_threads
         self.room = held_bytes
         self.held: dict[Candidate, list[Session]] = {}
+        self.messages = 0
 
     def identify(self, candidate: Candidate) -> tuple[list[Session], Account]:
         """Load a candidate and give its sessions without their messages."""
@@ -63,6 +68,7 @@ class Worker(Generic[Result]):
         else:
             sessions = load_candidate(candidate, Account(), side_threads=self.side_threads)
         for session, name in zip(sessions, named, strict=True):
+            self._tidy(session)
             told = replace(session, id=name.id, warnings=name.warnings)
             try:
                 yield self.task(told, self.context)
@@ -70,6 +76,27 @@ class Worker(Generic[Result]):
                 raise
             except CompactctlError as error:
                 yield Failed(name.id, error)
+
+
+    def _tidy(self, session: Session) -> None:
+        """Collect what earlier sessions may have left, now and then; what is held now is not looked at again."""
+        self.messages += len(session.messages)
+        if self.messages > COLLECT_AFTER:
+            self.messages = len(session.messages)
+            gc.freeze()
+            gc.collect()
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """Leave the collector off: sessions are hundreds of thousands of objects without a cycle among them."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def input_bytes(candidate: Candidate) -> int:
@@ -104,7 +131,7 @@ def each_session(
         maker = lambda: _Processes(task, context, side_threads, candidates, hands)  # noqa: E731
     total = 2 * sum(map(input_bytes, candidates))
     done = 0
-    with maker() as workers:
+    with collector_off(), maker() as workers:
         identified: list[list[Session]] = []
         for candidate, (sessions, seen) in zip(candidates, workers.identify(candidates), strict=True):
             identified.append(sessions)
@@ -205,6 +232,7 @@ def _begin(task: Task[Any], context: Any, side_threads: bool, held_bytes: int) -
     global _worker
     # Ctrl-C goes to the whole group; the parent is the one that ends the work.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
     _worker = Worker(task, context, side_threads, held_bytes)
 
 

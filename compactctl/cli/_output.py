@@ -50,14 +50,21 @@ def by_suffix(path: Path) -> ReportSpec:
     raise UsageError(f"--output {path}: no format is known by its suffix; known: {known}")
 
 
+def shown(document: Mapping[str, Any], *, include_text: bool) -> Mapping[str, Any]:
+    """Give the document as it may be shared: without transcript text unless ``include_text``."""
+    if include_text:
+        return document
+    return {**document, "sessions": [without_text(session) for session in document["sessions"]]}
+
+
 def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool) -> None:
     """Render the document for each target and write it; raises StoreError where a file cannot be written."""
-    bare = {**document, "sessions": [without_text(session) for session in document["sessions"]]}
+    bare = shown(document, include_text=include_text) if any(target.report.shared for target in wanted) else document
     for target in wanted:
-        shown = document if include_text or not target.report.shared else bare
+        given = bare if target.report.shared else document
         if not target.report.details:
-            shown = {key: value for key, value in shown.items() if key != "details"}
-        content = target.report.render(shown)
+            given = {key: value for key, value in given.items() if key != "details"}
+        content = target.report.render(given)
         if target.path is None:
             sys.stdout.flush()
             sys.stdout.buffer.write(content)

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import compactctl
+from compactctl.compactors._user import load_compactor
 from compactctl.context.composition import Composition
 from compactctl.context.view import MeterContext
 from compactctl.context.window import choose_window
 from compactctl.errors import StoreError
 from compactctl.model import Session, Tier, first_timestamp
-from compactctl.ports import Clock, CompactorSpec, HistoryMode, Offloader, Span, Summarizer, SummarizerSpec
+from compactctl.ports import Clock, HistoryMode, Offloader, Span, Summarizer, SummarizerSpec
 from compactctl.registry import plugin
 from compactctl.reports._document import session_document, short_path
 from compactctl.reports._words import size
@@ -49,7 +50,7 @@ class Work:
 
 def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Setup:
     """Make the setup of a replay; raises SettingsError and UnknownNameError."""
-    spec = plugin("compactctl.compactors", CompactorSpec, settings["compactor"], "compactor")
+    spec = load_compactor(settings["compactor"])
     history = settings["history"]
     return Setup(
         spec,

@@ -23,14 +23,14 @@ from compactctl.reports._safe import safe
 # The first line of each command's own docstring; a test holds the two together. Help needs no command's imports.
 COMMANDS = {
     "replay": "Replay sessions turn by turn through a compactor, and say what each tier did.",
-    "report": "Report what the last replays gave, from the state directory alone.",
+    "report": "Show what the last complete run of each session gave: one session in depth, or all, worst first.",
     "compare": "Compare compactors on the same sessions, with the bounds beside them.",
     "tune": "Search thresholds on your own sessions: cost against what stays visible.",
     "check": "Replay sessions and hold them to budgets and a baseline, for CI.",
-    "inspect": "Say what transcripts hold: format, messages, calls, compactions, and where every line went.",
+    "inspect": "Say what transcripts hold: format, messages, calls, recorded compactions, and where every line went.",
     "convert": "Write a transcript in the neutral format: a header line, then a JSON object for each message.",
-    "verify": "Check what the state directory holds, byte by byte; changes nothing.",
-    "gc": "Remove all that the state directory holds of the named sessions.",
+    "verify": "Check that every record parses and every offloaded file is there as it was written; changes nothing.",
+    "gc": "Remove sessions from the store: their offloaded results, records, turns and memories.",
     "list": "List compactors with their options, formats, summarizers, meters, measures, findings or reports.",
     "init": "Write a commented compactctl.toml with budgets for the sessions at hand.",
     "config": "Look at the settings.",

@@ -6,32 +6,32 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from compactctl.cli import _options as opt
-from compactctl.cli._output import Target, targets, write
+from compactctl.cli._output import Target, shown, targets, write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._stored import Choice, Damage, names_of, read_sessions
-from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
-from compactctl.reports._document import root_document
+from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
+from compactctl.reports._overview import worst_first
 from compactctl.reports._paper import Paper
-from compactctl.reports._stored import StoredSession
+from compactctl.reports._stored import StoredSession, report_document
 from compactctl.reports._tables import TABLES
 from compactctl.reports._terminal import in_depth, overview
 from compactctl.reports._timeline import MOST
 
-# Above this many sessions no output draws each one's turns; a sparkline needs far fewer points.
+# Above this many sessions no output draws each one's turns.
 _DRAWN = 20
-_SPARK_POINTS = 24
 
 
 def report(
     sessions: Annotated[
-        list[str] | None, typer.Argument(help="Session ids, or what they begin with. [default: all in the directory]")
+        list[str] | None, typer.Argument(metavar="[SESSION]...", help="Session ids, or how they begin. [default: all]")
     ] = None,
     run: Annotated[str | None, typer.Option(help="This run (its id or beginning), not the last complete one.")] = None,
     all_runs: Annotated[bool, typer.Option("--all-runs", help="Every complete run of each session.")] = False,
@@ -58,12 +58,14 @@ def report(
       compactctl report
       compactctl report 4f0c2e81
       compactctl report -o report.html -o tiers.png -o sessions.csv
+      compactctl report -o report/ --quiet
       compactctl report --rows compactions -o compactions.csv
       compactctl report --format markdown >> "$GITHUB_STEP_SUMMARY"
       compactctl report --records-dir ~/.harness9/compaction_records
     """
     settings = opt.resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, None)
-    wanted = targets(format, output)
+    wanted = targets(format, [name for name in output or () if not name.endswith("/")])
+    sites = [Path(name) for name in output or () if name.endswith("/")]
     from compactctl.store import open_store
 
     store = open_store(settings["state_dir"], settings["records_dir"])
@@ -72,41 +74,32 @@ def report(
     text = include_text or (bool(sessions) and any(not target.report.shared for target in wanted))
     if rows is not None and rows not in TABLES:
         raise UsageError(f"--rows {rows}: no such table; known: {', '.join(TABLES)}")
-    points = MOST if len(names) <= _DRAWN or rows == "turns" else _SPARK_POINTS
+    points = sys.maxsize if rows == "turns" else MOST if len(names) <= _DRAWN else None
     damage = Damage()
     found: list[StoredSession] = []
-    with progress(quiet=quiet) as show, _no_collector():
-        for place, stored in read_sessions(store, names, choice, damage, text=text, points=points):
-            found.append(stored)
-            show(place + 1, len(names), names[place])
-    notes(damage.warnings, quiet=quiet)
-    errors = _unmatched(found, damage, run, named=bool(sessions))
-    if found:
-        document = report_document(found) | ({"rows": rows} if rows else {})
-        _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
+    stored_as: list[str] = []
+    with _no_collector():
+        with progress(quiet=quiet) as show:
+            for place, stored in read_sessions(store, names, choice, damage, text=text, points=points):
+                found.append(stored)
+                stored_as.append(names[place])
+                show(place + 1, len(names), names[place])
+        notes(damage.warnings, quiet=quiet)
+        errors = _unmatched(found, damage, run, named=bool(sessions))
+        if found:
+            if points is None and any(target.report.name == "html" for target in wanted):
+                # A page draws the worst sessions, which are known only now.
+                for place in worst_first([stored.document for stored in found])[:_DRAWN]:
+                    again = Choice(run=found[place].document["run"])
+                    [(_, found[place])] = read_sessions(
+                        store, [stored_as[place]], again, damage, text=text, points=MOST
+                    )
+            document = report_document(found) | ({"rows": rows} if rows else {})
+            _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
+            for site in sites:
+                pages = read_sessions(store, names, choice, Damage(), text=include_text, points=MOST)
+                write_site(site, document, pages, include_text=include_text)
     return problems(errors)
-
-
-def report_document(found: Sequence[StoredSession]) -> dict[str, Any]:
-    """Give the root object of a report: settings where all runs share them, the runs, and the sessions.
-
-    ``details`` holds what only some outputs draw.
-    """
-    hashes = {stored.settings_hash for stored in found}
-    shared = dict(found[0].settings) if len(hashes) == 1 else {}
-    document = root_document("report", shared, [stored.document for stored in found])
-    if len(hashes) > 1 or None in hashes:
-        document["settings_hash"] = None
-    runs = [
-        {
-            "session_id": stored.document["session_id"],
-            "run": stored.document["run"],
-            "settings_hash": stored.settings_hash,
-            "tool_version": stored.tool_version,
-        }
-        for stored in found
-    ]
-    return document | {"runs": runs, "details": found}
 
 
 def _show(
@@ -124,6 +117,27 @@ def _show(
         sys.stdout.flush()
         wanted = wanted[1:]
     write(document, wanted, include_text=include_text)
+
+
+def write_site(
+    folder: Path, document: Mapping[str, Any], again: Iterable[tuple[int, StoredSession]], *, include_text: bool
+) -> None:
+    """Write an index of all sessions and a page of each into a directory, which is made where it is missing.
+
+    ``again`` gives the sessions in the document's order, so that only one is in memory in full. Raises StoreError where
+    the directory cannot be written.
+    """
+    from compactctl.reports.html import index, render as page
+
+    # Numbers, not ids: an id comes out of a transcript and never becomes a path.
+    names = [f"session-{number:05}.html" for number in range(1, len(document["sessions"]) + 1)]
+    try:
+        folder.mkdir(exist_ok=True)
+        for name, (_, stored) in zip(names, again, strict=True):
+            folder.joinpath(name).write_bytes(page(shown(report_document([stored]), include_text=include_text)))
+        folder.joinpath("index.html").write_bytes(index(shown(document, include_text=include_text), names))
+    except OSError as error:
+        raise StoreError(f"--output {folder}/: {error.strerror}") from error
 
 
 def _unmatched(

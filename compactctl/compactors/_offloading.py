@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from compactctl.context.offload import SPILL_MARKER, NullOffloader, OffloaderBase
 from compactctl.context.view import Item, Kind, View
 from compactctl.errors import OffloadError
-from compactctl.model import OffloadEntry
+from compactctl.model import Message, OffloadEntry
 from compactctl.ports import Offloader
 
 
@@ -59,9 +59,12 @@ class Offloading:
 
     def is_settled(self, view: View, start: int, stop: int) -> bool:
         """Whether another ``apply`` over the range would certainly change nothing."""
-        return self.offloader is None or all(
+        if self.offloader is None:
+            return True
+        large = view.large_results(self.threshold, start, stop)
+        return not large or all(
             self._is_protected(view, position) or view.message(position).content.startswith(SPILL_MARKER)
-            for position in view.large_results(self.threshold, start, stop)
+            for position in large
         )
 
     def _is_protected(self, view: View, position: int) -> bool:
@@ -91,7 +94,20 @@ class Offloading:
 
     @staticmethod
     def _made(view: View, item: Item, entry: OffloadEntry, text: str) -> _Placeholder:
-        message = replace(item.message, content=text, parts=None)
+        m = item.message
+        message = Message(
+            m.role,
+            text,
+            m.tool_calls,
+            m.tool_call_id,
+            m.name,
+            m.is_error,
+            m.timestamp,
+            m.model,
+            m.usage,
+            None,
+            m.origin,
+        )
         return _Placeholder(entry, view.made(message, Kind.OFFLOADED, item.index), text)
 
 

@@ -134,7 +134,7 @@ class TieredCompactor(ListFace):
 
     def _offload_first(self, act: _Act) -> None:
         """Offload the head and look at the tier again: what is solved by that needs no summary and no truncation."""
-        head = len(act.before) - 1 - self.min_tail
+        head = act.before.length - 1 - self.min_tail
         if head <= 0 or not act.before.has_system:
             return
         act.smaller = self._offload(act, head)
@@ -150,7 +150,7 @@ class TieredCompactor(ListFace):
             act.made = 0 if view is act.smaller else 1
         act.after = self.fallback.force(view)
         act.error = EMERGENCY_ERROR
-        act.preserved_tail = len(act.after) - 1
+        act.preserved_tail = act.after.length - 1
 
     def _with_anchors(self, view: View, anchors: tuple[Anchor, ...]) -> View:
         """Put the anchors known so far behind the system message, unless a compaction message still holds them."""
@@ -164,7 +164,7 @@ class TieredCompactor(ListFace):
         if not act.before.has_system:
             act.note("no_system_message")
             return 0
-        head = len(act.before) - 1 - self.min_tail
+        head = act.before.length - 1 - self.min_tail
         if head <= 0:
             act.note("head_empty")
         return max(head, 0)
@@ -174,7 +174,7 @@ class TieredCompactor(ListFace):
         span = self._span(act, self._head_of(act))
         if span is None:
             act.after = act.smaller.repaired()
-            act.preserved_tail = len(act.after) - 1
+            act.preserved_tail = act.after.length - 1
             return
         self._extract(view.span(1, 1 + span), act)
         if not self.policy.remeasure_after_offload:
@@ -203,7 +203,7 @@ class TieredCompactor(ListFace):
         act.after = after
         act.summarized = span
         act.made = 1
-        act.preserved_tail = len(view) - 1 - span
+        act.preserved_tail = view.length - 1 - span
 
     def _fall_back(self, act: _Act) -> None:
         """Let the fallback work: on the view as it was (the seed), or on the offloaded one where that was a rung."""
@@ -212,7 +212,7 @@ class TieredCompactor(ListFace):
         else:
             act.after = self.fallback.shrink(act.before)
             act.offloaded = []
-        act.preserved_tail = len(act.after) - 1
+        act.preserved_tail = act.after.length - 1
 
     def _span(self, act: _Act, head: int) -> int | None:
         """Give how many messages are summarised; None, noted, where no cut would leave the tool calls whole."""
@@ -312,27 +312,35 @@ class TieredCompactor(ListFace):
     def _may_write_back(self, record: CompactionRecord, after: View) -> bool:
         if record.error and not (record.tier is Tier.EMERGENCY and self.policy.write_back_emergency):
             return False
-        return len(after) > 0 and (record.msgs_after < record.msgs_before or bool(record.offloaded))
+        return after.length > 0 and (record.msgs_after < record.msgs_before or bool(record.offloaded))
 
     def _quiet(self, act: _Act) -> Quiet | None:
         """Say how long the view can grow before a step would change it; None where that is not known."""
-        view = act.after
-        if not self.meter.steady or self.context_window <= 0:
-            return Quiet() if self.context_window <= 0 else None
-        if act.tier is Tier.NONE or (act.after is not act.before and self.tier_of(view) is Tier.NONE):
-            return Quiet(weight=self._weight_at(self.policy.warn))
-        if act.tier is not Tier.WARN or self.tier_of(view) is not Tier.WARN or act.notes or not view.has_system:
+        view, window = act.after, self.context_window
+        if window <= 0:
+            return Quiet()
+        if not self.meter.steady:
             return None
+<<<<<<< HEAD
         if not view.base.pairs.closed:
             # A call that never gets its result makes a repair at some turn to come.
             return None
         head_end = len(view) - self.min_tail
+=======
+        if view.weight < self._weight_at(self.policy.warn):
+            changed = act.tier is Tier.NONE or view is not act.before
+            return Quiet(weight=self._weight_at(self.policy.warn)) if changed else None
+        soft = self._weight_at(self.policy.soft)
+        if act.tier is not Tier.WARN or act.notes or view.weight >= soft or not view.has_system:
+            return None
+        head_end = view.length - self.min_tail
+>>>>>>> main
         if head_end < view.own_length or not self.offloading.is_settled(view, 1, head_end):
             return None
         # The next result that the offload rule could pick up is asleep until enough messages stand behind it.
         coming = view.base.next_large(self.policy.offload, view.lo + head_end - view.own_length)
         messages = None if coming is None else coming - view.lo + view.own_length + self.min_tail + 1
-        return Quiet(weight=self._weight_at(self.policy.soft), messages=messages, tier=Tier.WARN)
+        return Quiet(soft, messages, Tier.WARN)
 
     def _weight_at(self, threshold: float) -> int:
         """Give the smallest weight whose tokens reach a share of the window."""
@@ -385,13 +393,13 @@ class _Act:
         tokens_after = tokens_before if after is before else after.tokens
         if after is not before and after.weight >= before.weight:
             self.note("not_smaller")
-        gone = len(before) - len(after) - self.summarized + self.made
+        gone = before.length - after.length - self.summarized + self.made
         return CompactionRecord(
             self.tier,
             tokens_before,
             tokens_after,
-            len(before),
-            len(after),
+            before.length,
+            after.length,
             self.anchors,
             tuple(self.offloaded),
             self.summarized,

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 
 from compactctl.context.view import Base, Item, View
 from compactctl.model import Message
 
 
-def part_of(message: Message) -> str:
-    """Give the part that a message belongs to: its role, or ``tool:<name>`` for the result of a known tool."""
-    return f"tool:{message.name}" if message.tool_call_id and message.name else message.role
-
-
 class Composition:
-    """Weighs the parts of the views of one replay; each message is looked at once."""
+    """Weighs the parts of the views of one replay: roles, and ``tool:<name>`` for results of a known tool.
+
+    Each message is looked at once. A result that does not say which tool it is from is looked up by its call.
+    """
 
     def __init__(self, base: Base) -> None:
         self._base = base
         self._positions: dict[str, list[int]] = {}
         self._sums: dict[str, list[int]] = {}
+        self._parts: list[str] = []
+        self._called = called = dict[str, str]()
         for i, message in enumerate(base.messages):
-            part = part_of(message)
+            called.update((call.id, call.name) for call in message.tool_calls)
+            part = _part(message, called)
+            self._parts.append(part)
             sums = self._sums.setdefault(part, [0])
             self._positions.setdefault(part, []).append(i)
             sums.append(sums[-1] + base.prefix[i + 1] - base.prefix[i])
@@ -44,7 +47,14 @@ class Composition:
         if own is not self._own or view.own_length < self._own_length:
             self._own, self._own_length, self._own_parts = own, 0, {}
         for item in own[self._own_length : view.own_length]:
-            part = part_of(item.message)
+            part = self._parts[item.index] if item.index >= 0 else _part(item.message, self._called)
             self._own_parts[part] = self._own_parts.get(part, 0) + item.weight
         self._own_length = view.own_length
         return self._own_parts
+
+
+def _part(message: Message, called: Mapping[str, str]) -> str:
+    if not message.tool_call_id:
+        return message.role
+    name = message.name or called.get(message.tool_call_id, "")
+    return f"tool:{name}" if name else message.role

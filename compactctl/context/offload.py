@@ -104,7 +104,7 @@ class OffloaderBase:
         if not self.wants(message, text):
             return None
         # A placeholder may be long enough to be offloaded again; its file holds the result itself and stays as it is.
-        known = self._placeholders.get(text)
+        known = self._placeholders.get(text) if text.startswith(PLACEHOLDER_MARKER) else None
         path = known or self.names.path(message.tool_call_id, text)
         entry = OffloadEntry(
             message.tool_call_id, message.name, path, byte_length(text), line_count(text), text=None if known else text

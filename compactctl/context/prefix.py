@@ -25,23 +25,24 @@ def shared_items(old: Sequence[object], new: Sequence[object], limit: int) -> in
     return low
 
 
-def shared_messages(old: View, new: View) -> int:
+def shared_messages(old: View, new: View, known: int = 0) -> int:
     """Give how many first messages two views of one base share; equal text counts as shared, whoever made it.
 
-    Costs what the own items of the two views cost to compare, whatever the length of their recorded ranges.
+    Costs what the own items of the two views cost to compare, whatever the length of their recorded ranges. ``known``
+    is how many are known to be shared.
     """
     limit = min(len(old), len(new))
     old_own, new_own = old.own_length, new.own_length
-    at = 0
+    at = known
     both = min(old_own, new_own, limit)
     if old.own_buffer is new.own_buffer:
-        at = both
+        at = max(at, both)
     while at < both:
-        at += shared_items(old.own_buffer[at:both], new.own_buffer[at:both], both - at)
+        if old.own_buffer[at] is not new.own_buffer[at] and old.message(at) != new.message(at):
+            return at
+        at += 1
         if at < both:
-            if old.message(at) != new.message(at):
-                return at
-            at += 1
+            at += shared_items(old.own_buffer[at:both], new.own_buffer[at:both], both - at)
     reach = min(max(old_own, new_own), limit)
     while at < reach:
         one, two = old.message(at), new.message(at)

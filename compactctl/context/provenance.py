@@ -184,6 +184,16 @@ def check_anchors(
     )
 
 
+def with_origins(anchors: Iterable[Anchor], checked: Iterable[Anchor]) -> tuple[Anchor, ...]:
+    """Give anchors with the origin that a summarizer found for the same words; others keep their own.
+
+    >>> with_origins([Anchor(AnchorType.NEXT_STEP, "test")], [Anchor(AnchorType.NEXT_STEP, "test", "user")])[0].origin
+    'user'
+    """
+    found = {(anchor.type, anchor.content): anchor.origin for anchor in checked}
+    return tuple(replace(a, origin=found.get((a.type, a.content)) or a.origin) for a in anchors)
+
+
 def lost_constraints(constraints: Iterable[str], text: str) -> tuple[str, ...]:
     """Give the sentences that a text holds neither as they stand nor by 80 % of their words in one line."""
     whole = _flat(text)

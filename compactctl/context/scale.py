@@ -38,15 +38,9 @@ class Scale:
         """Give the weight of a view."""
         if self._native:
             return view.weight
+        if not view.own_length:
+            return self.prefix[view.hi] - self.prefix[view.lo]
         return self._own_sums(view)[view.own_length] + self.prefix[view.hi] - self.prefix[view.lo]
-
-    def weight_before(self, view: View, position: int) -> int:
-        """Give the weight of the messages of a view before a position."""
-        own = view.own_length
-        sums = self._own_sums(view)
-        if position <= own:
-            return sums[position]
-        return sums[own] + self.prefix[view.lo + position - own] - self.prefix[view.lo]
 
     def tokens(self, view: View) -> int:
         """Give the tokens of a view."""
@@ -70,9 +64,7 @@ class Scale:
 
     def item_weight(self, item: Item) -> int:
         """Give the weight of one item."""
-        if item.index >= 0 and item.message is self.base.messages[item.index]:
-            return self.prefix[item.index + 1] - self.prefix[item.index]
-        return self.meter.weigh(item.message)
+        return item.weight if self._native else self._weights[item]
 
     def message_weight(self, message: Message) -> int:
         """Give the weight of a message that is in no view."""
@@ -98,7 +90,11 @@ class _Weights(dict[Item, int]):
         self._scale = scale
 
     def __missing__(self, item: Item) -> int:
-        weight = self._scale.item_weight(item)
-        if item.kind in (Kind.RECORDED, Kind.OFFLOADED) and item.index >= 0:
+        index = item.index
+        if item.kind is Kind.RECORDED and index >= 0:
+            weight = self[item] = self._scale.prefix[index + 1] - self._scale.prefix[index]
+            return weight
+        weight = self._scale.message_weight(item.message)
+        if item.kind is Kind.OFFLOADED and index >= 0:
             self[item] = weight
         return weight

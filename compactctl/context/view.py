@@ -58,7 +58,7 @@ class Kind(IntEnum):
 class Item:
     """One message of a view with its weight; ``index`` is the recorded message that it is or stands for, or -1.
 
-    ``result_bytes`` is the length of a tool result, 0 for any other message.
+    ``result_bytes`` is the length of a tool result, -1 for any other message: a threshold of -1 finds every result.
     """
 
     __slots__ = ("index", "kind", "message", "result_bytes", "weight")
@@ -68,7 +68,7 @@ class Item:
         self.weight = weight
         self.index = index
         self.kind = kind
-        self.result_bytes = byte_length(message.content) if message.tool_call_id else 0
+        self.result_bytes = byte_length(message.content) if message.tool_call_id else -1
 
 
 class Base:
@@ -177,7 +177,7 @@ class Base:
 class View(Sequence[Message]):
     """An immutable sequence of messages with their weights; compactors derive new views from it.
 
-    ``turn`` is the number of model calls made before it. ``generation`` grows with each change that is not just more
+    ``turn`` is the number of model calls made before it, ``weight`` its total, ``length`` the number of messages. ``generation`` grows with each change that is not just more
     recorded messages. ``pristine`` says that nothing was changed since the history was recorded.
     """
 
@@ -187,12 +187,15 @@ class View(Sequence[Message]):
         "_own_weight",
         "_seam",
         "_tidy",
+        "_tokens",
         "base",
         "generation",
         "hi",
+        "length",
         "lo",
         "pristine",
         "turn",
+        "weight",
     )
 
     def __init__(
@@ -222,6 +225,11 @@ class View(Sequence[Message]):
         # on are each closed. A view of which no more than that is known is not tidy, and repaired as a whole.
         self._seam = seam
         self._tidy = tidy
+        # Asked for many times in a step, so worked out once.
+        prefix = base.prefix
+        self.length = own_length + hi - lo
+        self.weight = own_weight + prefix[hi] - prefix[lo]
+        self._tokens: int | None = None
 
     @classmethod
     def of(cls, messages: Sequence[Message], meter: Meter) -> View:
@@ -231,7 +239,7 @@ class View(Sequence[Message]):
     # -- reading -------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return self._own_length + self.hi - self.lo
+        return self.length
 
     @overload
     def __getitem__(self, at: int) -> Message: ...
@@ -241,11 +249,11 @@ class View(Sequence[Message]):
 
     def __getitem__(self, at: int | slice) -> Message | list[Message]:
         if isinstance(at, slice):
-            start, stop, stride = at.indices(len(self))
+            start, stop, stride = at.indices(self.length)
             if stride == 1:
                 return self.messages(start, stop)
             return [self[i] for i in range(start, stop, stride)]
-        length = len(self)
+        length = self.length
         position = at + length if at < 0 else at
         if not 0 <= position < length:
             raise IndexError(f"a view of {length} messages has no message {at}")
@@ -257,15 +265,11 @@ class View(Sequence[Message]):
         yield from self.base.messages[self.lo : self.hi]
 
     @property
-    def weight(self) -> int:
-        """The total weight."""
-        prefix = self.base.prefix
-        return self._own_weight + prefix[self.hi] - prefix[self.lo]
-
-    @property
     def tokens(self) -> int:
         """The total in tokens of the base's meter."""
-        return self.base.meter.tokens(self.weight, MeterContext(self.turn, self.pristine))
+        if self._tokens is None:
+            self._tokens = self.base.meter.tokens(self.weight, MeterContext(self.turn, self.pristine))
+        return self._tokens
 
     @property
     def own(self) -> list[Item]:
@@ -282,6 +286,15 @@ class View(Sequence[Message]):
         """How many items stand before the recorded range."""
         return self._own_length
 
+    def is_grown_from(self, other: View) -> bool:
+        """Whether this view is another one that recorded messages have joined, and nothing else."""
+        return (
+            self.base is other.base
+            and self._own is other._own
+            and (self._own_length, self.lo, self.generation) == (other._own_length, other.lo, other.generation)
+            and self.hi >= other.hi
+        )
+
     @property
     def is_closed(self) -> bool:
         """Whether every run of results is known to stand directly behind the message that made all of its calls."""
@@ -290,7 +303,7 @@ class View(Sequence[Message]):
     @property
     def has_system(self) -> bool:
         """Whether the first message is a system message."""
-        return len(self) > 0 and self.message(0).role == SYSTEM
+        return self.length > 0 and self.message(0).role == SYSTEM
 
     def message(self, position: int) -> Message:
         """Give the message at a position that is not negative."""
@@ -318,7 +331,7 @@ class View(Sequence[Message]):
 
     def items(self, start: int = 0, stop: int | None = None) -> list[Item]:
         """Give the items of a range as a new list."""
-        end = len(self) if stop is None else stop
+        end = self.length if stop is None else stop
         split = self._own_length
         shift = self.lo - split
         own = self._own[start : min(end, split)]
@@ -328,7 +341,7 @@ class View(Sequence[Message]):
 
     def messages(self, start: int = 0, stop: int | None = None) -> list[Message]:
         """Give the messages of a range as a new list."""
-        end = len(self) if stop is None else stop
+        end = self.length if stop is None else stop
         split = self._own_length
         shift = self.lo - split
         own = [item.message for item in self._own[start : min(end, split)]]
@@ -390,7 +403,9 @@ class View(Sequence[Message]):
 
     def replaced(self, start: int, stop: int, items: Sequence[Item]) -> View:
         """Give the view in which the positions ``start`` to ``stop`` are these items instead."""
-        return self._put(start, stop, items, self._tidy and self._seam is None, (start, start + len(items)))
+        # Items that bring calls or results of their own open more than the cut.
+        plain = not any(item.message.tool_calls or item.message.tool_call_id for item in items)
+        return self._put(start, stop, items, plain and self._tidy and self._seam is None, (start, start + len(items)))
 
     def swapped(self, changes: Sequence[tuple[int, Item]]) -> View:
         """Give the view in which single positions, in rising order, hold other items with the same tool-call ids."""
@@ -467,7 +482,7 @@ class View(Sequence[Message]):
 
     def _repaired_at(self, left: int, right: int) -> View:
         """Repair a view that was cut in one place: before ``left`` and from ``right`` on it is closed by itself."""
-        length = len(self)
+        length = self.length
         lead = right
         while lead < length and self.message(lead).role == TOOL:
             lead += 1

@@ -7,7 +7,8 @@ errors are such), a URL or a hash. Only ASCII names count, so that they end wher
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from compactctl.measures._spec import Trace
 from compactctl.model import Message
@@ -42,9 +43,13 @@ class References(dict[str, int]):
         """Give the ids of the references in a text."""
         return _known(set(map(self.__getitem__, _CANDIDATE.findall(text))))
 
+    def has_met(self, text: str) -> bool:
+        """Whether every run of name characters in a text was met before; without that it cannot have been said."""
+        return all(candidate in self for candidate in _CANDIDATE.findall(text)[1:-1])
+
     def of_message(self, message: Message) -> set[int]:
         """Give the ids of the references in a message's content and in the arguments of its calls."""
-        found = self.of(message.content)
+        found = self.of(message.content) if message.content else set()
         for call in message.tool_calls:
             found |= self.of(call.arguments)
         return found
@@ -74,22 +79,30 @@ def reference_in(candidate: str) -> str:
 
 
 class Facts:
-    """The references of every message, where each first and last occurs, and who mentions it.
-
-    ``of[i]`` are the ids in message i, ascending. ``first[id]`` is the index of the first message that mentions it,
-    ``spoken[id]`` that of the first one that is no tool result.
-    """
+    """The references of every message; ``of[i]`` are the ids in message i, each once."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.references = References()
         of_message = self.references.of_message
-        self.of: list[tuple[int, ...]] = [tuple(sorted(of_message(message))) for message in messages]
-        self.first: dict[int, int] = {}
-        self.spoken: dict[int, int] = {}
-        for i in range(len(messages) - 1, -1, -1):
-            self.first.update(dict.fromkeys(self.of[i], i))
-            if not messages[i].tool_call_id:
-                self.spoken.update(dict.fromkeys(self.of[i], i))
+        self.of: list[tuple[int, ...]] = [tuple(of_message(message)) for message in messages]
+        self._messages = messages
+
+    @cached_property
+    def first(self) -> dict[int, int]:
+        """The index of the first message that mentions each id."""
+        return self._first(lambda message: True)
+
+    @cached_property
+    def spoken(self) -> dict[int, int]:
+        """The index of the first message that mentions each id and is no tool result."""
+        return self._first(lambda message: not message.tool_call_id)
+
+    def _first(self, counts: Callable[[Message], bool]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for i in range(len(self.of) - 1, -1, -1):
+            if counts(self._messages[i]):
+                found.update(dict.fromkeys(self.of[i], i))
+        return found
 
 
 def facts_of(trace: Trace) -> Facts:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import string
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from compactctl.context.anchors import is_missing
@@ -16,9 +18,11 @@ from compactctl.ports import Span
 
 WORDS_KEPT = 0.8  # a sentence counts as kept where this share of its words is in one made message
 SHORTEST_LINE = 20  # characters of an anchor line worth looking for
-MOST_SEARCHED = 64_000_000  # characters that the search for anchor lines reads in one replay
-_WORD = re.compile(r"\w+")
+MOST_SEARCHED = 16_000_000  # characters that the search for anchor lines reads in one replay
+_MARKS = string.punctuation.replace("_", "") + "，。、；：！？"
+_BETWEEN_WORDS = str.maketrans(dict.fromkeys(_MARKS, " "))
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
+_SPOKEN_FOR = (Kind.SUMMARY, Kind.REPLACED)
 _NO_REPLY = ("summary_empty", "anchors_missing")
 
 
@@ -76,7 +80,7 @@ def user_retention(trace: Trace) -> Users | None:
     last = trace.spans[-1]
     view = last.view_at(last.until - 1)
     whole = _whole_in(view)
-    made = [item.message.content for item in view.own if item.kind is not Kind.RECORDED]
+    made = [item.message.content for item in view.own if item.kind in _SPOKEN_FOR]
     prefix = trace.scale.prefix
 
     def kept(index: int) -> bool:
@@ -125,44 +129,43 @@ def _rounds(trace: Trace) -> list[tuple[int, float]] | None:
     rules = _rules(trace)
     if not rules:
         return None
-    holders = {rule.index for rule in rules}
-    whole: set[int] = set()
-    made: dict[int, tuple[Item, frozenset[str]]] = {}
+    said_at = [rule.index for rule in rules]
+    whole = [0] * len(rules)
+    texts: dict[int, Item] = {}
+    told: dict[str, list[bool]] = {}
     found: list[tuple[int, float]] = []
     for span, change in zip(trace.spans, own_changes(trace), strict=True):
-        if change is not None:
-            for item in change.removed:
-                if item.kind is Kind.RECORDED:
-                    whole.discard(item.index)
-                else:
-                    made.pop(id(item), None)
-            for item in change.added:
-                if item.kind is Kind.RECORDED:
-                    if item.index in holders:
-                        whole.add(item.index)
-                elif item.kind in (Kind.SUMMARY, Kind.REPLACED):
-                    made[id(item)] = (item, frozenset())
+        for pieces, there in ((change.removed, 0), (change.added, 1)) if change is not None else ():
+            for piece in pieces:
+                item = piece.item
+                if item is None:
+                    for at in range(bisect_left(said_at, piece.start), bisect_left(said_at, piece.stop)):
+                        whole[at] = there
+                elif item.kind in _SPOKEN_FOR:
+                    if there:
+                        texts[id(item)] = item
+                    else:
+                        texts.pop(id(item), None)
         if not any(record.summarized or record.dropped or record.tier is Tier.EMERGENCY for record in span.records):
             continue
-        said = [rule for rule in rules if rule.index < span.view.hi]
+        said = bisect_left(said_at, span.view.hi)
         if said:
-            kept = sum(1 for rule in said if _is_kept(rule, span.view, whole, made))
-            found.append((span.turn, kept / len(said)))
+            near = min(bisect_left(said_at, span.view.lo), said)
+            flags = [_told(told, rules, item.message.content, near) for item in texts.values()]
+            # Whoever has it: the recorded range, a message that was kept whole, or a made text.
+            kept = said - near + sum(map(any, zip(whole[:near], *flags, strict=False)))
+            found.append((span.turn, kept / said))
     return found
 
 
-def _is_kept(rule: _Rule, view: View, whole: set[int], made: dict[int, tuple[Item, frozenset[str]]]) -> bool:
-    if view.lo <= rule.index < view.hi or rule.index in whole:
-        return True
-    for key, (item, words) in made.items():
-        if rule.text in item.message.content:
-            return True
-        if not words:
-            words = frozenset(_words(item.message.content))
-            made[key] = (item, words)
-        if len(rule.words & words) >= WORDS_KEPT * len(rule.words):
-            return True
-    return False
+def _told(told: dict[str, list[bool]], rules: list[_Rule], text: str, count: int) -> list[bool]:
+    """Say for each of the first rules whether a made text still tells it; each is looked for once in each text."""
+    flags = told.setdefault(text, [])
+    if len(flags) < count:
+        words = frozenset(_words(text))
+        for rule in rules[len(flags) : count]:
+            flags.append(rule.text in text or len(rule.words & words) >= WORDS_KEPT * len(rule.words))
+    return flags
 
 
 def anchored_records(trace: Trace) -> list[tuple[Span, CompactionRecord]]:
@@ -244,6 +247,8 @@ def _tool_only(trace: Trace, facts: Facts, anchors: tuple[Anchor, ...], end: int
     searched = 0
     found = 0
     for line in dict.fromkeys(lines):
+        if not facts.references.has_met(line):
+            continue
         if any(facts.spoken.get(ref, end) < end for ref in facts.references.of(line)):
             continue
         said = in_tool = False
@@ -274,7 +279,7 @@ def _intent(trace: Trace, anchors: tuple[Anchor, ...]) -> float | None:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+    return text.lower().translate(_BETWEEN_WORDS).split()
 
 
 def _whole_in(view: View) -> set[int]:

@@ -26,12 +26,14 @@ AGAIN, AVOIDABLE = "m4.resummarized_messages", "m4.avoidable_calls"
 OFTEN = 2
 
 
-def summaries(trace: Trace) -> Iterator[tuple[Span, CompactionRecord]]:
-    """Give the records of summarizer calls that brought a summary, with their spans."""
-    for span in trace.spans:
-        for record in span.records:
-            if record.summary_input_tokens is not None:
-                yield span, record
+def summaries(trace: Trace) -> list[tuple[Span, CompactionRecord]]:
+    """Give the records of summarizer calls that brought a summary, with their spans; found once."""
+    known = trace.cache.get("m4 summaries")
+    if not isinstance(known, list):
+        known = trace.cache["m4 summaries"] = [
+            (span, record) for span in trace.spans for record in span.records if record.summary_input_tokens is not None
+        ]
+    return known
 
 
 def times_summarised(ranges: Iterable[tuple[int, int]], messages: int) -> list[int]:

@@ -7,16 +7,17 @@ recalls: a name that is still there does not say that what was known about it is
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from typing import NamedTuple
 
 from compactctl.context.naming import RESULTS
 from compactctl.context.scale import Scale
 from compactctl.context.view import Item, Kind, MeterContext
 from compactctl.measures._facts import Facts, facts_of
-from compactctl.measures._own import Change, own_changes
+from compactctl.measures._own import Change, Piece, cut_pieces, own_changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
 from compactctl.ports import Span
@@ -125,15 +126,16 @@ def _count(trace: Trace) -> list[int]:
             continue
         # Whatever was last read in the recorded range of the view is seen as it was; only the rest is looked for.
         lo = span.view.lo
-        older = list(compress(refs[here:there], map(lo.__gt__, last[here:there])))
+        when = last[here:there]
+        older = list(compress(zip(refs[here:there], when, strict=True), map(lo.__gt__, when)))
         counts[_VISIBLE] += there - here - len(older)
-        for ref in older:
-            counts[sight.look(ref)] += 1
+        for ref, at in older:
+            counts[sight.look(ref, at)] += 1
     return counts
 
 
 class _Sight:
-    """What can be seen in the own items of the view at hand."""
+    """What can be seen in the own part of the view at hand."""
 
     def __init__(self, trace: Trace, queries: Queries) -> None:
         self._facts: Facts = facts_of(trace)
@@ -142,11 +144,17 @@ class _Sight:
         size = len(trace.base.messages)
         self._whole = bytearray(size)  # recorded messages in the view as they were
         self._named = bytearray(size)  # results in a file whose path is in the view
-        self._stored = bytearray(size)  # results in any file
-        self._made: Counter[int] = Counter()  # references in placeholders, summaries and other made text
+        self._placed: dict[int, Item] = {}  # the placeholders in the view, by the result that each stands for
+        self._stored: set[int] = set()  # results in any file
+        self._stored_refs: set[int] = set()
+        self._made: dict[int, int] = {}  # how often references stand in summaries and other made text
         self._known: dict[int, int] = {}
         self._paths: dict[str, int] = {}
-        self._of_made: dict[int, tuple[Item, tuple[int, ...], tuple[int, ...]]] = {}
+        # Placeholders are the same in every replay of the session; other made text is this replay's own.
+        self._previews: dict[int, tuple[Item, set[int]]] = trace.shared.setdefault("m6 previews", {})
+        self._of_made: dict[int, _Seen] = {}
+        self._reach: tuple[int, int] | None = None
+        self._pieces: list[Piece] = []
 
     def move(self, span: Span, change: Change | None) -> None:
         """Go on to a span; what it leaves is forgotten, what it brings is looked at once."""
@@ -156,62 +164,111 @@ class _Sight:
                     index = self._pairs.result(entry.tool_call_id, span.view.hi)
                     self._paths[entry.file_path] = -1 if index is None else index
                     if index is not None:
-                        self._stored[index] = 1
-                        self._known.clear()
+                        self._store(index)
         if change is None:
             return
         self._known.clear()
-        for item in change.removed:
-            self._set(item, 0)
-        for item in change.added:
-            self._set(item, 1)
+        self._reach = None
+        for piece in change.removed:
+            if piece.item is None:
+                self._whole[piece.start : piece.stop] = bytes(piece.stop - piece.start)
+            else:
+                self._leave(piece.item)
+        for piece in change.added:
+            if piece.item is None:
+                self._whole[piece.start : piece.stop] = b"\x01" * (piece.stop - piece.start)
+            else:
+                self._bring(piece.item)
+        cut_pieces(self._pieces, change.keep)
+        self._pieces += change.added
 
-    def look(self, ref: int) -> int:
-        """Say where a reference can be found that the recorded range of the view does not hold."""
+    def look(self, ref: int, last: int) -> int:
+        """Say where a reference can be found that the recorded range of the view does not hold.
+
+        ``last`` is the last message before the turn that mentions it.
+        """
         known = self._known.get(ref)
         if known is None:
-            where = self._where[ref]
-            if self._made[ref] > 0 or any(map(self._whole.__getitem__, where)):
-                known = _VISIBLE
-            elif any(map(self._named.__getitem__, where)):
-                known = _REACHABLE
-            elif any(map(self._stored.__getitem__, where)):
-                known = _ORPHANED
-            else:
-                known = _LOST
-            self._known[ref] = known
+            known = self._known[ref] = self._look(ref, last)
         return known
 
-    def _set(self, item: Item, there: int) -> None:
-        if item.kind is Kind.RECORDED and item.index >= 0:
-            self._whole[item.index] = there
-            return
-        refs, files = self._seen_in(item)
-        if there:
-            self._made.update(refs)
-        else:
-            self._made.subtract(refs)
-        for index in files:
-            self._named[index] = there
+    def _look(self, ref: int, last: int) -> int:
+        if self._made.get(ref):
+            return _VISIBLE
+        where = self._where[ref]
+        if self._reach is None:
+            self._reach = self._lowest()
+        whole, named = self._reach
+        # Only what the own part can hold is looked through: its first piece, and what begins at the lowest index else.
+        head = self._pieces[0] if self._pieces else None
+        if head is not None and head.item is None and head.start <= where[0] < head.stop:
+            return _VISIBLE
+        if last >= whole and any(map(self._whole.__getitem__, where[bisect_left(where, whole) :])):
+            return _VISIBLE
+        if last >= named:
+            files = [i for i in where[bisect_left(where, named) : bisect_right(where, last)] if self._named[i]]
+            if any(ref in self._preview(self._placed[i]) for i in files if i in self._placed):
+                return _VISIBLE
+            if files:
+                return _REACHABLE
+        return _ORPHANED if ref in self._stored_refs else _LOST
 
-    def _seen_in(self, item: Item) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _lowest(self) -> tuple[int, int]:
+        """Give the lowest index of a whole message behind the first piece, and of a result whose file is named."""
+        size = len(self._whole)
+        first = self._pieces[0].stop if self._pieces and self._pieces[0].item is None else 0
+        whole, named = self._whole.find(1, first), self._named.find(1)
+        return whole if whole >= 0 else size, named if named >= 0 else size
+
+    def _store(self, index: int) -> None:
+        if index not in self._stored:
+            self._stored.add(index)
+            self._stored_refs.update(self._facts.of[index])
+            self._known.clear()
+
+    def _bring(self, item: Item) -> None:
+        if item.kind is Kind.OFFLOADED and item.index >= 0:
+            self._placed[item.index] = item
+            self._named[item.index] = 1
+            self._store(item.index)
+            return
+        seen = self._seen_in(item)
+        for ref in seen.refs:
+            self._made[ref] = self._made.get(ref, 0) + 1
+        for index in seen.files:
+            self._named[index] = 1
+
+    def _leave(self, item: Item) -> None:
+        if item.kind is Kind.OFFLOADED and item.index >= 0:
+            self._placed.pop(item.index, None)
+            self._named[item.index] = 0
+            return
+        seen = self._seen_in(item)
+        for ref in seen.refs:
+            self._made[ref] -= 1
+        for index in seen.files:
+            self._named[index] = 0
+
+    def _preview(self, item: Item) -> set[int]:
+        """Give the references in a placeholder."""
+        known = self._previews.get(id(item))
+        if known is None:
+            # The item is kept, so that its id cannot be taken by another one.
+            known = self._previews[id(item)] = (item, self._facts.references.of_message(item.message))
+        return known[1]
+
+    def _seen_in(self, item: Item) -> _Seen:
         """Give the references and the offloaded results that a made item names."""
         known = self._of_made.get(id(item))
         if known is None:
             mentioned = self._facts.references.of_message(item.message)
-            refs = tuple(sorted(ref for ref in mentioned if ref in self._where))
-            files: tuple[int, ...] = ()
-            if item.kind is Kind.OFFLOADED:
-                self._stored[item.index] = 1
-                files = (item.index,)
-            elif self._paths:
-                files = self._files_in(item.message.content)
-            known = self._of_made[id(item)] = (item, refs, files)
-        return known[1], known[2]
+            refs = tuple(ref for ref in mentioned if ref in self._where)
+            known = self._of_made[id(item)] = _Seen(item, refs, self._files_in(item.message.content))
+        return known
 
     def _files_in(self, text: str) -> tuple[int, ...]:
         found: set[int] = set()
-        at = text.find(_PATHS)
+        at = text.find(_PATHS) if self._paths else -1
         while at >= 0:
             end = at
             while end < len(text) and text[end] not in " \n|]":
@@ -221,6 +278,14 @@ class _Sight:
                 found.add(index)
             at = text.find(_PATHS, end)
         return tuple(sorted(found))
+
+
+class _Seen(NamedTuple):
+    """What a made item names; it holds the item, so that its id cannot be taken by another one."""
+
+    item: Item
+    refs: tuple[int, ...]
+    files: tuple[int, ...]
 
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:

@@ -71,11 +71,19 @@ def compactions_of(trace: Trace) -> list[Compaction]:
     return known
 
 
-def tier_runs(trace: Trace) -> Iterator[tuple[int, int, Tier]]:
-    """Give (turn, turns, tier) for the whole replay, in order; neighbours may have one tier."""
-    for span in trace.spans:
-        yield span.turn, 1, max(record.tier for record in span.records)
-        if span.turns > 1:
+def tier_runs(trace: Trace) -> list[tuple[int, int, Tier]]:
+    """Give (turn, turns, tier) for the whole replay, in order; neighbours may have one tier. Worked out once."""
+    known = trace.cache.get("m8 tiers")
+    if not isinstance(known, list):
+        known = trace.cache["m8 tiers"] = list(_tier_runs(trace.spans))
+    return known
+
+
+def _tier_runs(spans: Sequence[Span]) -> Iterator[tuple[int, int, Tier]]:
+    for span in spans:
+        records = span.records
+        yield span.turn, 1, records[0].tier if len(records) == 1 else max(record.tier for record in records)
+        if span.until > span.turn + 1:
             yield span.turn + 1, span.turns - 1, span.quiet_tier
 
 
@@ -117,6 +125,8 @@ def tail_floor(trace: Trace) -> list[int] | None:
 
 
 def _compaction(span: Span) -> Compaction | None:
+    if span.view is span.before and len(span.records) == 1:
+        return None
     records = [record for record in span.records if changed(record)]
     if not records:
         return None

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compactctl.context.view import MeterContext
-from compactctl.model import Message, Session, byte_length
+from compactctl.meters._bytes import message_bytes
+from compactctl.model import Message, Session
 from compactctl.ports import MeterSpec, RankSource
 
 
@@ -23,14 +24,7 @@ class Bytes4:
 
     def weigh(self, message: Message) -> int:
         """Give the bytes of a message."""
-        content = message.content
-        weight = len(content) if content.isascii() else byte_length(content)
-        if message.tool_calls:
-            for call in message.tool_calls:
-                weight += byte_length(call.id) + byte_length(call.name) + byte_length(call.arguments)
-        if message.tool_call_id:
-            weight += byte_length(message.tool_call_id)
-        return weight
+        return message_bytes(message)
 
     def tokens(self, weight: int, context: MeterContext) -> int:
         """Give bytes / 4, rounded down."""
@@ -43,7 +37,7 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
     >>> estimate_tokens([Message("user", "abc"), Message("user", "abc"), Message("user", "abc")])  # 9 bytes / 4
     2
     """
-    return sum(map(Bytes4().weigh, messages)) // 4
+    return sum(map(message_bytes, messages)) // 4
 
 
 def _make(session: Session | None, ranks: RankSource | None = None) -> Bytes4:

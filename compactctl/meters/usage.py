@@ -1,7 +1,8 @@
 """What a harness that trusts the provider counts: the last recorded prompt and reply, and bytes / 4 of what came after.
 
 Claude Code decides by this (metrics.md). It holds for a view that is still the recorded history; for any other view
-nothing was ever charged, and the fit of the ``calibrated`` meter takes over.
+nothing was ever charged, and the fit of the ``calibrated`` meter takes over. Where a session recorded no usage at all,
+everything came after the last recorded call: bytes / 4, above the recorded overhead if there is one.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from __future__ import annotations
 from itertools import accumulate
 
 from compactctl.context.view import MeterContext
-from compactctl.errors import UsageError
-from compactctl.meters._fit import Calibrated, fit_usage
+from compactctl.meters._bytes import message_bytes
+from compactctl.meters._fit import ASSUMED_BYTES, Calibrated, Fit, fit_usage
 from compactctl.meters._images import IMAGE_TOKENS, image_count
 from compactctl.meters._recorded import Timeline
-from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Message, Session
 from compactctl.ports import MeterSpec, RankSource
 
@@ -22,14 +22,13 @@ class UsageMeter:
     """Counts from the last recorded call on; weights are those of the fit, thousandths of a token."""
 
     name = "usage"
-    steady = False
 
     def __init__(self, session: Session, fallback: Calibrated) -> None:
         self.fallback = fallback
+        self.steady = not fallback.fit.segments
         self._timeline = Timeline(session, list(map(fallback.weigh, session.messages)))
-        weigh = Bytes4().weigh
         self._estimates = list(
-            accumulate((weigh(m) + 4 * IMAGE_TOKENS * image_count(m) for m in session.messages), initial=0)
+            accumulate((message_bytes(m) + 4 * IMAGE_TOKENS * image_count(m) for m in session.messages), initial=0)
         )
 
     def weigh(self, message: Message) -> int:
@@ -49,12 +48,9 @@ class UsageMeter:
 
 
 def _make(session: Session | None, ranks: RankSource | None = None) -> UsageMeter:
-    fit = fit_usage(session) if session is not None else None
-    if session is None or fit is None:
-        raise UsageError(
-            "the meter 'usage' needs recorded usage, and the session has none; take --meter bytes4 or o200k_base"
-        )
-    return UsageMeter(session, Calibrated(fit))
+    known = session or Session("", ())
+    fit = fit_usage(known) or Fit(known.overhead_tokens or 0, ASSUMED_BYTES, True, ())
+    return UsageMeter(known, Calibrated(fit))
 
 
 METER = MeterSpec("usage", "the last recorded prompt and reply + bytes / 4 of what came after (Claude Code)", _make)

@@ -137,7 +137,9 @@ def _figures(tally: Tally, window: int) -> dict[str, Any]:
         "turns": tally.turns,
         "failed_turns": tally.failed_turns,
         "turns_by_tier": {tier.name.lower(): tally.turns_by_tier[tier] for tier in Tier},
-        "compactions_by_tier": by_tier(tally.compactions),
+        "compactions_by_tier": {
+            tier.name.lower(): tally.records_by_tier[tier] for tier in Tier if tier is not Tier.NONE
+        },
         "peak_tokens": tally.peak.tokens,
         "peak_turn": tally.peak.turn,
         "peak_occupancy": tally.peak.occupancy(window),

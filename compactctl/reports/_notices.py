@@ -87,8 +87,7 @@ def notices(compactions: Sequence[Compaction], *, verbose: bool = False) -> Iter
 
 
 def _follows(row: Compaction, last: Compaction) -> bool:
-    alike = row["tier"] == last["tier"] and row["trigger"] == last["trigger"]
-    return alike and row["turn"] <= last["turn"] + 1
+    return (row["tier"], row["trigger"]) == (last["tier"], last["trigger"]) and bool(row["turn"] <= last["turn"] + 1)
 
 
 def _notice(rows: Sequence[Compaction]) -> Notice:

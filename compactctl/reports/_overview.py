@@ -12,7 +12,7 @@ from compactctl.model import Tier
 from compactctl.reports._words import percent
 
 SEVERITIES = ("error", "warn", "info")
-COST_USD = "m4.cost_usd"
+COST, BOUND_COST, SUMMARIZER_SHARE = "m3.cost_usd", "m3.uncompacted_cost_usd", "m4.cost_share"
 
 Session = Mapping[str, Any]
 
@@ -91,16 +91,29 @@ def total(sessions: Iterable[Session], key: str) -> int | None:
     return sum(known) if known else None
 
 
-def measured(sessions: Iterable[Session], key: str) -> float | None:
-    """Add up a measure over the sessions that have it; None where none has."""
-    values = [session["measures"].get(key, {}).get("value") for session in sessions]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+def figure(session: Session, key: str) -> float | None:
+    """Give a measure of a session, None where it could not be had."""
+    value: float | None = session["measures"].get(key, {}).get("value")
+    return value
+
+
+def cost_words(sessions: Sequence[Session]) -> str:
+    """Give what the sessions and their summarizer cost, in one sentence that says how many have a price."""
+    priced = [session for session in sessions if figure(session, COST) is not None]
+    if not priced:
+        return "cost n/a"
+    whole = sum(figure(session, COST) or 0.0 for session in priced)
+    bound = sum(figure(session, BOUND_COST) or 0.0 for session in priced)
+    summaries = sum((figure(session, COST) or 0.0) * (figure(session, SUMMARIZER_SHARE) or 0.0) for session in priced)
+    of = f" ({len(priced)} of {len(sessions)} sessions have a price)" if len(priced) < len(sessions) else ""
+    return (
+        f"cost {whole:.2f} US dollars, of which {summaries:.2f} for the summarizer; {bound:.2f} without compaction{of}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that could not be measured: what, why, and in how many sessions."""
+    """Something that could not be measured: what (several with commas), why, and in how many sessions."""
 
     what: str
     reason: str
@@ -128,7 +141,10 @@ def coverage(sessions: Sequence[Session]) -> list[Gap]:
             count(f"{session['lines_skipped']:,} lines of the transcript", "they could not be read (see `inspect`)")
         if session["turns"] is not None and not session["measures"]:
             count("all measures", "the run computed none")
-    return [Gap(what, reason, number) for (what, reason), number in sorted(counts.items())]
+    alike: dict[tuple[str, int], list[str]] = {}
+    for (what, reason), number in sorted(counts.items()):
+        alike.setdefault((reason, number), []).append(what)
+    return [Gap(", ".join(whats), reason, number) for (reason, number), whats in alike.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +181,17 @@ def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         chosen = "".join(f", {name} {_plain(value)}" for name, value in options.items() if value)
         told = f"{document['settings_hash']}: {settings.get('compactor')}, {settings.get('history')}{chosen}"
     else:
-        hashes = sorted({run["settings_hash"] or "none recorded" for run in document.get("runs", ())})
-        told = f"{len(hashes)} different: {', '.join(hashes)}" if hashes else "none recorded"
+        hashes = sorted({run["settings_hash"] for run in document.get("runs", ()) if run["settings_hash"]})
+        told = f"{len(hashes)} different: {', '.join(hashes)}" if hashes else "n/a"
     formats = _counted(" ".join(filter(None, (s["format"], s["harness_version"]))) for s in sessions)
     turns = total(sessions, "turns")
     return [
         ("settings", told),
         ("decisions", f"tokens by {_counted(str(s['meter'] or 'n/a') for s in sessions)}"),
-        ("real tokens", _counted(real_source(s) if len(sessions) > 1 else str(s["real_tokens_from"]) for s in sessions)),
+        (
+            "real tokens",
+            _counted(real_source(s) if len(sessions) > 1 else s["real_tokens_from"] or "n/a" for s in sessions),
+        ),
         ("window", _counted(_window(s) for s in sessions)),
         ("sessions", f"{len(sessions)} ({formats})" if sessions else "0"),
         ("turns", "n/a" if turns is None else f"{turns:,}"),

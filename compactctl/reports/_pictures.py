@@ -16,9 +16,9 @@ from compactctl.reports._overview import real_source, tier_rows, worst_first
 from compactctl.reports._safe import safe
 from compactctl.reports._stored import StoredSession
 from compactctl.reports._terminal import short_names
-from compactctl.reports._titles import title_of, title_of_all
 from compactctl.reports._timeline import Point
-from compactctl.reports._words import percent, tokens
+from compactctl.reports._titles import title_of, title_of_all
+from compactctl.reports._words import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,9 +86,7 @@ def tiers_figure(sessions: Sequence[Session]) -> Figure:
     return figure
 
 
-def curves_figure(
-    title: str, x_label: str, y_label: str, named: Mapping[str, Sequence[tuple[float, float]]]
-) -> Figure:
+def curves_figure(title: str, x_label: str, y_label: str, named: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     """Draw named curves of (x, y) over one another, as the command ``compare`` needs them; one point is a mark."""
     with _figure(8, 4.2) as figure:
         axes = figure.subplots()
@@ -127,7 +125,9 @@ def occupancy(axes: Axes, session: Session, detail: StoredSession) -> None:
     if not same:
         real = [(point.real or 0) / window * 100 for point in points]
         top = max(top, *real)
-        axes.plot(turns, real, color="#9a3b8a", linestyle="--", label=f"sent (real tokens: {label(real_source(session))})")
+        axes.plot(
+            turns, real, color="#9a3b8a", linestyle="--", label=f"sent (real tokens: {label(real_source(session))})"
+        )
     recorded = [(point.first, point.recorded / window * 100) for point in points if point.recorded is not None]
     if recorded:
         top = max(top, *(share for _, share in recorded))
@@ -151,8 +151,13 @@ def _bands(axes: Axes, detail: StoredSession, top: float) -> None:
         colour = TIER_COLOURS[tier + 1]
         axes.axhspan(low, high, color=colour, alpha=0.12, linewidth=0)
         axes.text(
-            1.005, (low + min(high, top * 1.06)) / 2, Tier(tier + 1).label, color=colour, fontsize=8,
-            transform=axes.get_yaxis_transform(), va="center",
+            1.005,
+            (low + min(high, top * 1.06)) / 2,
+            Tier(tier + 1).label,
+            color=colour,
+            fontsize=8,
+            transform=axes.get_yaxis_transform(),
+            va="center",
         )
 
 
@@ -168,13 +173,26 @@ def tier_strip(axes: Axes, points: Sequence[Point]) -> None:
         if tier == Tier.NONE:
             continue
         axes.barh(
-            0.5, last - first + 1, left=first - 0.5, height=1, color=TIER_COLOURS[tier],
-            hatch=TIER_HATCHES[tier], edgecolor="white", linewidth=0,
+            0.5,
+            last - first + 1,
+            left=first - 0.5,
+            height=1,
+            color=TIER_COLOURS[tier],
+            hatch=TIER_HATCHES[tier],
+            edgecolor="white",
+            linewidth=0,
         )
         if last - first >= (points[-1].last - points[0].first) / 40:
             axes.text(
-                (first + last) / 2, 0.48, _LETTERS[tier], ha="center", va="center", fontsize=8, fontweight="bold",
-                color="white", bbox={"facecolor": TIER_COLOURS[tier], "edgecolor": "none", "pad": 0.8},
+                (first + last) / 2,
+                0.48,
+                _LETTERS[tier],
+                ha="center",
+                va="center",
+                fontsize=8,
+                fontweight="bold",
+                color="white",
+                bbox={"facecolor": TIER_COLOURS[tier], "edgecolor": "none", "pad": 0.8},
             )
 
 
@@ -201,8 +219,14 @@ def composition(axes: Axes, detail: StoredSession) -> None:
         series.append(rest)
         shown = [*shown, f"{len(parts) - len(shown)} more"]
     stacks = axes.stackplot(
-        [point.first for point in points], series, labels=list(map(label, shown)), colors=_PARTS, alpha=0.85,
-        step="mid", edgecolor="white", linewidth=0.3,
+        [point.first for point in points],
+        series,
+        labels=list(map(label, shown)),
+        colors=_PARTS,
+        alpha=0.85,
+        step="mid",
+        edgecolor="white",
+        linewidth=0.3,
     )
     for stack, hatch in zip(stacks, _PART_HATCHES, strict=False):
         stack.set_hatch(hatch)
@@ -228,8 +252,15 @@ def waterfall(axes: Axes, session: Session) -> None:
         heights = [each[number] / 1000 for each in split]
         if number == 0 or any(heights):
             axes.bar(
-                range(len(shown)), heights, bottom=base, label=name, color=colour, hatch=hatch, width=0.85,
-                edgecolor="white", linewidth=0.2,
+                range(len(shown)),
+                heights,
+                bottom=base,
+                label=name,
+                color=colour,
+                hatch=hatch,
+                width=0.85,
+                edgecolor="white",
+                linewidth=0.2,
             )
         base = [low + height for low, height in zip(base, heights, strict=True)]
     step = -(-len(shown) // 20)
@@ -251,12 +282,20 @@ def _turns_by_tier(axes: Axes, shown: Sequence[Session], of: int) -> None:
     names = [label(name) for name in short_names([session["session_id"] for session in shown], 80)]
     left = [0.0] * len(shown)
     for tier in Tier:
-        counts = [(session["turns_by_tier"] or session["compactions_by_tier"]).get(tier.name.lower(), 0) for session in shown]
+        counts = [
+            (session["turns_by_tier"] or session["compactions_by_tier"]).get(tier.name.lower(), 0) for session in shown
+        ]
         sums = [sum((session["turns_by_tier"] or session["compactions_by_tier"]).values()) or 1 for session in shown]
         widths = [count / total * 100 for count, total in zip(counts, sums, strict=True)]
         axes.barh(
-            range(len(shown)), widths, left=left, label=tier.label, hatch=TIER_HATCHES[tier], edgecolor="white",
-            color="#dfe2e6" if tier is Tier.NONE else TIER_COLOURS[tier], linewidth=0.2,
+            range(len(shown)),
+            widths,
+            left=left,
+            label=tier.label,
+            hatch=TIER_HATCHES[tier],
+            edgecolor="white",
+            color="#dfe2e6" if tier is Tier.NONE else TIER_COLOURS[tier],
+            linewidth=0.2,
         )
         left = [low + width for low, width in zip(left, widths, strict=True)]
     axes.set_yticks(range(len(shown)), names, fontsize=8)
@@ -276,8 +315,13 @@ def _reductions(axes: Axes, sessions: Sequence[Session]) -> None:
         # Neighbours are put side by side in a fixed order, so that equal values do not hide one another.
         offsets = [((i * 7) % 11 - 5) / 18 for i in range(len(row.reductions))]
         axes.scatter(
-            [place + offset for offset in offsets], [r * 100 for r in row.reductions], s=12, alpha=0.6,
-            color=TIER_COLOURS[row.tier], marker=" ^soD"[row.tier], linewidths=0,
+            [place + offset for offset in offsets],
+            [r * 100 for r in row.reductions],
+            s=12,
+            alpha=0.6,
+            color=TIER_COLOURS[row.tier],
+            marker=" ^soD"[row.tier],
+            linewidths=0,
         )
         median = (row.quantile(0.5) or 0.0) * 100
         axes.hlines(median, place - 0.38, place + 0.38, color="#111111", linewidth=1.6)

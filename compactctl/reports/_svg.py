@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from compactctl.model import Tier
@@ -74,7 +75,8 @@ def timeline(
 
     ``prefix`` and the number of a notice make the address to which its mark links.
     """
-    points, window = detail.timeline.at_most(most), session["window"]
+    points = detail.timeline.at_most(most)
+    window: int | None = session["window"]
     if not points or not window:
         return None
     values = [v for p in points for v in (p.before, p.tokens, p.real, p.recorded) if v is not None]
@@ -91,7 +93,8 @@ def timeline(
     if any(p.recorded is not None for p in points):
         lines.append(_line(points, place, up, window, lambda p: p.recorded, "recorded", "recorded, real tokens"))
     columns = tuple(
-        Box(left, TOP, right - left, BOTTOM - TOP, _tier(p.tier), _told(p, window)) for p, left, right in _columns(points)
+        Box(left, TOP, right - left, BOTTOM - TOP, _tier(p.tier), _told(p, window))
+        for p, left, right in _columns(points)
     )
     step = 0.25 if top < 2 else 0.5 if top < 4 else round(top / 5)
     shares = [i * step for i in range(int(top / step) + 1)]
@@ -134,7 +137,8 @@ def composition(detail: StoredSession, most: int) -> Drawing | None:
     columns = tuple(
         Box(left, TOP, right - left, BOTTOM - TOP, _tier(p.tier), _contents(p)) for p, left, right in _columns(points)
     )
-    ticks = tuple(Tick(up(top * i / 4 / 1.04), tokens(top * i / 4 / 1.04)) for i in range(5))
+    step = _round_step(top / 4)
+    ticks = tuple(Tick(up(value), tokens(value)) for value in range(0, int(top) + 1, step))
     turns = tuple(Tick(place(turn), str(turn)) for turn in _turn_ticks(points))
     return Drawing(tuple(areas), (), columns, (), ticks, turns)
 
@@ -179,7 +183,7 @@ def _columns(points: Sequence[Point]) -> list[tuple[Point, float, float]]:
     """Give each point with the left and right edge of the column that stands for it."""
     place = _across(points)
     middles = [place(point.first) for point in points]
-    edges = [float(LEFT), *(round((a + b) / 2, 1) for a, b in zip(middles, middles[1:], strict=False)), WIDTH - RIGHT]
+    edges = [float(LEFT), *(round((a + b) / 2, 1) for a, b in pairwise(middles)), WIDTH - RIGHT]
     return [(point, edges[i], round(max(edges[i + 1], edges[i] + 0.1), 1)) for i, point in enumerate(points)]
 
 
@@ -197,17 +201,29 @@ def _marks(points: Sequence[Point], notices: Sequence[Notice], window: int, pref
         words = f"{notice.head}, {occupied} of the window before"
         letter = _LETTERS[tier] if right - left > 10 else ""
         marks.append(
-            Box(left, STRIP, max(2.0, round(right - left, 1)), STRIP_HEIGHT, _tier(tier), words, letter, f"{prefix}{number}")
+            Box(
+                left,
+                STRIP,
+                max(2.0, round(right - left, 1)),
+                STRIP_HEIGHT,
+                _tier(tier),
+                words,
+                letter,
+                f"{prefix}{number}",
+            )
         )
     return marks
 
 
 def _turn_ticks(points: Sequence[Point]) -> list[int]:
     first, last = points[0].first, points[-1].last
-    step = max(1, (last - first) // 8)
-    magnitude = 10 ** (len(str(step)) - 1)
-    step = next(m * magnitude for m in (1, 2, 5, 10) if m * magnitude >= step)
-    return list(range(first, last + 1, step))
+    return list(range(first, last + 1, _round_step((last - first) / 8)))
+
+
+def _round_step(least: float) -> int:
+    """Give the first of 1, 2, 5, 10, 20, 50, ... that is not below ``least``."""
+    magnitude: int = 10 ** max(0, len(str(int(least))) - 1)
+    return next(factor * magnitude for factor in (1, 2, 5, 10) if factor * magnitude >= least)
 
 
 def _told(point: Point, window: int) -> str:

@@ -104,7 +104,6 @@ COMPACTIONS = (
 TURNS = (
     *_IDENTITY,
     Column("turn", int, "model calls made before it"),
-    Column("last_turn", int, "last turn of this row: another one where a long run is kept in buckets"),
     Column("tier", int, "0 None, 1 Warn, 2 Soft, 3 Full, 4 Emergency"),
     Column("before_tokens", int, "decision tokens that the compactor was given"),
     Column("sent_tokens", int, "decision tokens of the view"),
@@ -203,7 +202,7 @@ def _turns(document: Mapping[str, Any]) -> Table:
         (
             session["session_id"],
             session.get("run"),
-            *(point.first, point.last, point.tier, point.before, point.tokens, point.real, point.recorded),
+            *(point.first, point.tier, point.before, point.tokens, point.real, point.recorded),
             point.failed,
         )
         for session, detail in _detailed(document)
@@ -262,7 +261,7 @@ def frame(made: Table) -> Any:
     """Give a table as a pandas DataFrame; integers that may be missing are ``Int64``, so that none becomes a float."""
     import pandas
 
-    kinds = {int: "Int64", float: "Float64", str: "string", bool: "boolean"}
+    kinds: dict[type, Any] = {int: "Int64", float: "Float64", str: "string", bool: "boolean"}
     columns = zip(*made.rows, strict=True) if made.rows else [()] * len(made.columns)
     return pandas.DataFrame(
         {

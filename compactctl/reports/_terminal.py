@@ -9,11 +9,10 @@ from typing import Any
 from compactctl.model import Tier
 from compactctl.reports._notices import notices
 from compactctl.reports._overview import (
-    COST_USD,
+    cost_words,
     coverage,
     finding_groups,
     header,
-    measured,
     peak_words,
     tier_rows,
     total,
@@ -27,7 +26,6 @@ from compactctl.reports._words import percent, size, tokens
 
 _BAR = "█"
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
-_SPARK = 24
 _DEEP_SPARK = 72
 _FOLDED_LINES = 3
 _FOLDED_CHARACTERS = 320
@@ -74,7 +72,7 @@ def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[Stor
     styles = ["bold"]
     for place in worst_first(sessions):
         session = sessions[place]
-        blocks, marks = sparkline(details[place].timeline.points, _SPARK)
+        blocks, marks = sparkline(details[place].timeline.points)
         rows.append(
             [
                 safe(names[place]),
@@ -102,9 +100,11 @@ def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[Stor
 def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
     """Give the columns that fit; the least needed ones go first, the session and its tiers never."""
     keep = list(range(len(rows[0])))
+    if width is None:
+        return keep
     widths = [max(cells(row[i]) for row in rows) for i in keep]
     for spare in (8, 3, 7, 9, 5):
-        if width is None or sum(widths[i] for i in keep) + 2 * (len(keep) - 1) <= width:
+        if sum(widths[i] for i in keep) + 2 * (len(keep) - 1) <= width:
             break
         keep.remove(spare)
     return keep
@@ -172,16 +172,18 @@ def _tier_table(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
 
 def _fitting_tiers(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
     keep = list(range(len(rows[0])))
+    if width is None:
+        return keep
     widths = [max(cells(row[i]) for row in rows) for i in keep]
     for spare in (3, 8):
-        if width is None or sum(widths[i] for i in keep) + 2 * len(keep) <= width:
+        if sum(widths[i] for i in keep) + 2 * len(keep) <= width:
             break
         keep.remove(spare)
     return keep
 
 
 def _totals(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSession], paper: Paper) -> None:
-    paper.line("Offloads and summaries", "bold")
+    paper.line("Offloads, summaries and cost", "bold")
     by_tool: dict[str, list[int]] = {}
     for detail in details:
         for entry in detail.offloads:
@@ -199,17 +201,16 @@ def _totals(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSessi
     if failures:
         paper.line(f"  {failures:,} compactions in which an offload failed", "error")
     paper.wrapped(summary_words(sessions), "  ")
+    paper.wrapped(cost_words(sessions), "  ")
     paper.line()
 
 
 def summary_words(sessions: Sequence[Mapping[str, Any]]) -> str:
-    """Give what the summarizer was asked and what that cost, in one sentence."""
+    """Give what the summarizer was asked, in one sentence."""
     calls, failed = total(sessions, "summarizer_calls"), total(sessions, "summarizer_failures") or 0
-    cost = measured(sessions, COST_USD)
-    dollars = "cost n/a" if cost is None else f"{cost:.4f} US dollars"
     read, written = total(sessions, "summary_input_tokens"), total(sessions, "summary_output_tokens")
     lost = f", {failed:,} failed" if failed else ""
-    return f"{_count(calls)} summarizer calls{lost}: {tokens(read)} tokens read, {tokens(written)} written, {dollars}"
+    return f"{_count(calls)} summarizer calls{lost}: {tokens(read)} tokens read, {tokens(written)} written"
 
 
 def _findings(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
@@ -248,6 +249,7 @@ def _one_session(session: Mapping[str, Any], detail: StoredSession, paper: Paper
         f"compaction; {short_tiers(session['compactions_by_tier'])} compactions"
     )
     paper.line(f"  {summary_words([session])}")
+    paper.line(f"  {cost_words([session])}")
     _lines_over_turns(session, detail, paper)
     _findings([session], paper)
     shown: set[str] = set()
@@ -316,10 +318,9 @@ def _anchor_name(anchor: Mapping[str, Any]) -> str:
 def _folded(text: str) -> str:
     """Give the first lines of a text as one, and how much more there is."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    shown = " / ".join(lines[:_FOLDED_LINES])[:_FOLDED_CHARACTERS]
-    more = len(text) - sum(len(line) for line in lines[:_FOLDED_LINES])
-    cut = len(lines) > _FOLDED_LINES or len(" / ".join(lines[:_FOLDED_LINES])) > _FOLDED_CHARACTERS
-    return safe(shown) + (f" ... ({more:,} more characters)" if cut and more > 0 else "")
+    shown = "\n".join(lines[:_FOLDED_LINES])[:_FOLDED_CHARACTERS]
+    more = len("\n".join(lines)) - len(shown)
+    return safe(shown.replace("\n", " / ")) + (f" ... ({more:,} more characters)" if more else "")
 
 
 def _count(number: int | None) -> str:

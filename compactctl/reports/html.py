@@ -6,13 +6,14 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactctl.model import Tier
 from compactctl.reports._effects import Effects, effects
 from compactctl.reports._notices import Notice, notices
-from compactctl.reports._overview import coverage, finding_groups, header, tier_rows, worst_first
+from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._stored import StoredSession
@@ -22,9 +23,11 @@ from compactctl.reports._timeline import sparkline
 from compactctl.reports._titles import title_of, title_of_all
 from compactctl.reports._words import percent, size, tokens
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 LIMIT = 500_000
-MOST_ROWS = 500
-_SPARK = 24
+MOST_ROWS = 250
 
 
 class Measure(NamedTuple):
@@ -52,6 +55,7 @@ class Compaction:
     id: str
     notice: Notice
     effects: Effects
+    bar: tuple[tuple[float, float, str], ...]
     anchors: tuple[tuple[str, str], ...]
     summary: str
     files: tuple[str, ...]
@@ -73,49 +77,65 @@ class Section:
 def render(document: Mapping[str, Any]) -> bytes:
     """Give the page, below ``LIMIT`` bytes where sessions can be drawn smaller or fewer."""
     page = b""
-    for measure in _MEASURES:
+    # Many sessions never fit in the first measures: trying them would cost more than the page itself.
+    for measure in _MEASURES[0 if len(document["sessions"]) <= 20 else 2 :]:
         page = _page(document, measure)
         if len(page) <= LIMIT:
             break
     return page
 
 
-def _page(document: Mapping[str, Any], measure: Measure) -> bytes:
-    from jinja2 import Environment, StrictUndefined
+def index(document: Mapping[str, Any], pages: Sequence[str]) -> bytes:
+    """Give a page over all sessions that draws none and links to a page of each; ``pages`` are their addresses."""
+    return _page(document, Measure(0, 0, 0, 0), pages)
 
+
+def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = ()) -> bytes:
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     details: Sequence[StoredSession] = document.get("details", ())
     order = worst_first(sessions)
-    drawn = order[: measure.drawn] if details else order[: measure.drawn]
+    drawn = order[: measure.drawn]
     share = max(40, min(400, measure.points // max(1, len(drawn))))
     sections = [
         _section(f"s{place}", sessions[place], details[place] if details else None, share, measure) for place in drawn
     ]
-    linked = {place: f"s{place}" for place in drawn}
+    linked = dict(enumerate(pages)) if pages else {place: f"#s{place}" for place in drawn}
+    style, script = _asset("page.css"), _asset("page.js")
+    listed = order if pages else order[:MOST_ROWS]
+    tiers = tier_rows(sessions)
+    return (
+        _template()
+        .render(
+            document=document,
+            title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
+            header=header(document),
+            rows=[_row(sessions[i], details[i] if details else None, linked.get(i)) for i in listed],
+            more_rows=len(order) - len(listed),
+            sections=sections,
+            undrawn=0 if pages else len(order) - len(drawn),
+            tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
+            turns=sum(row.turns or 0 for row in tiers),
+            findings=finding_groups(sessions),
+            gaps=coverage(sessions),
+            summaries=f"{summary_words(sessions)}; {cost_words(sessions)}",
+            omitted=any(session.get("text_omitted") for session in sessions),
+            style=style,
+            script=script,
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
+        .encode("utf-8", "backslashreplace")
+    )
+
+
+@cache
+def _template() -> Template:
+    """Compile the template, once however many pages are made of it."""
+    from jinja2 import Environment, StrictUndefined
+
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
-    style, script = _asset("page.css"), _asset("page.js")
-    tiers = tier_rows(sessions)
-    template = environment.from_string(_asset("page.html.j2"))
-    return template.render(
-        document=document,
-        title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
-        header=header(document),
-        rows=[_row(sessions[place], details[place] if details else None, linked.get(place)) for place in order[:MOST_ROWS]],
-        more_rows=max(0, len(order) - MOST_ROWS),
-        sections=sections,
-        undrawn=len(order) - len(drawn),
-        tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
-        turns=sum(row.turns or 0 for row in tiers),
-        findings=finding_groups(sessions),
-        gaps=coverage(sessions),
-        summaries=summary_words(sessions),
-        omitted=any(session.get("text_omitted") for session in sessions),
-        style=style,
-        script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
-    ).encode("utf-8", "backslashreplace")
+    return environment.from_string(_asset("page.html.j2"))
 
 
 def _section(
@@ -131,15 +151,28 @@ def _section(
 
 def _compaction(ident: str, notice: Notice, measure: Measure) -> Compaction:
     last = notice.last
+    split = effects(last)
     files = tuple(dict.fromkeys(path for row in notice.rows for path in row["files"] or ()))
     return Compaction(
         ident,
         notice,
-        effects(last),
+        split,
+        _bar(split),
         tuple((anchor["type"].replace("_", " "), _cut(anchor["content"], measure)) for anchor in last["anchors"] or ()),
         _cut(last["summary_text"] or "", measure),
         files[:20],
     )
+
+
+def _bar(split: Effects) -> tuple[tuple[float, float, str], ...]:
+    """Give the parts of the tokens before, in thousandths: place, width and kind."""
+    before = sum(split[:4]) or 1
+    bar, place = [], 0.0
+    for kind, part in zip(("left", "offload", "summary", "truncation"), split, strict=False):
+        width = round(part / before * 1000, 1)
+        bar.append((round(place, 1), width, kind))
+        place += width
+    return tuple(bar)
 
 
 def _cut(text: str, measure: Measure) -> str:
@@ -149,7 +182,7 @@ def _cut(text: str, measure: Measure) -> str:
 
 
 def _row(session: Mapping[str, Any], detail: StoredSession | None, link: str | None) -> Mapping[str, Any]:
-    blocks, _ = sparkline(detail.timeline.points, _SPARK) if detail else ("", "")
+    blocks, _ = sparkline(detail.timeline.points) if detail else ("", "")
     counts = session["compactions_by_tier"]
     return {
         "session": session,

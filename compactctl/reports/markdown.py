@@ -10,7 +10,7 @@ from typing import Any
 from compactctl.model import Tier
 from compactctl.reports._decisions import decision_markdown
 from compactctl.reports._notices import notices
-from compactctl.reports._overview import coverage, finding_groups, header, tier_rows, worst_first
+from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import short_tiers, summary_words
@@ -19,27 +19,30 @@ from compactctl.reports._words import percent, size, tokens
 # A step summary above 1 MiB is dropped whole; this many rows stay far below.
 MOST_SESSIONS = 200
 MOST_NOTICES = 100
-_SIGNS = {"error": "❌", "warn": "⚠️", "info": "ℹ️"}  # noqa: RUF001 - the sign that GitHub shows
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$<>@:&-])")
+_SIGNS = {"error": "❌", "warn": "⚠️", "info": "ℹ️"}
+# What begins markup, a reference or a mention anywhere in a line, and what makes a bare address a link.
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$<>&@#]|://|\bwww\.")
 
 
 def text(words: str) -> str:
     r"""Give foreign text as Markdown that shows it: no markup, no link, no mention, one line.
 
     >>> text("a|b [x](http://y) @all <b> $x$")
-    'a\\|b \\[x\\]\\(http\\:&#8203;//y\\) &#64;all &lt;b&gt; \\$x\\$'
+    'a\\|b \\[x\\](http:&#8203;//y) @&#8203;all &lt;b&gt; \\$x\\$'
     """
     return _SPECIAL.sub(_shown, safe(words))
 
 
 def _shown(match: re.Match[str]) -> str:
-    character = match[1]
-    if character in "<>&":
-        return html.escape(character)
-    if character == "@":
-        return "&#64;"
-    # GitHub links a bare address whatever is escaped; an invisible space ends it.
-    return "\\:&#8203;" if character == ":" else f"\\{character}"
+    found = match[0]
+    if found in "<>&":
+        return html.escape(found)
+    # GitHub looks for mentions, references and addresses in the finished text: an invisible space keeps them apart.
+    if found in "@#":
+        return f"{found}&#8203;"
+    if len(found) > 1:
+        return f"{found[0]}&#8203;{found[1:]}" if found == "://" else f"{found[:-1]}&#8203;."
+    return f"\\{found}"
 
 
 def render(document: Mapping[str, Any]) -> bytes:
@@ -51,7 +54,7 @@ def render(document: Mapping[str, Any]) -> bytes:
     lines = [f"## compactctl {text(document['tool_version'])}: {len(sessions)} sessions", ""]
     lines += [f"- {name}: {text(value)}" for name, value in header(document)]
     lines += ["", *_findings(sessions), *_session_table(sessions), "", *_tier_table(sessions), ""]
-    lines += [f"{text(summary_words(sessions))}.", ""]
+    lines += [f"{text(summary_words(sessions))}; {text(cost_words(sessions))}.", ""]
     if len(sessions) == 1:
         lines += _compactions(sessions[0])
     lines += _coverage(sessions)

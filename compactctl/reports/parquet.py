@@ -22,9 +22,7 @@ def render(document: Mapping[str, Any]) -> bytes:
     made = decision_table(document) or table(document)
     rows = frame(made)
     kinds = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN"}
-    chosen = ", ".join(
-        f'CAST("{column.name}" AS {kinds[column.type]}) AS "{column.name}"' for column in made.columns
-    )
+    chosen = ", ".join(f'CAST("{column.name}" AS {kinds[column.type]}) AS "{column.name}"' for column in made.columns)
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(config={"threads": 1}) as connection:
         path = Path(folder, "table.parquet")
         connection.register("made", rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,7 +21,7 @@ from compactctl.summarizers._options import RemoteSettings
 from compactctl.summarizers._secret import Redactor, Secret, read_secret
 
 
-class RemoteChat:
+class RemoteChat(ABC):
     """A model behind an official client. A subclass names it and sends one request.
 
     Nothing is imported, read or connected before the first call, so a replay from a cassette needs neither client nor

@@ -26,8 +26,9 @@ _PATHS, _NAMES, _ERRORS = "Paths: ", "Identifiers: ", "Errors: "
 
 INTENT, PROGRESS, DECISIONS, TRIED, NEXT = AnchorType
 # Shares of the budget; what one section leaves goes to the list of names.
-_SHARES = {INTENT: 0.24, PROGRESS: 0.17, DECISIONS: 0.11, TRIED: 0.11, NEXT: 0.07}
+_SHARES = {INTENT: 0.3, PROGRESS: 0.14, DECISIONS: 0.09, TRIED: 0.09, NEXT: 0.06}
 _GOAL = 0.5  # of the share of the intent, kept at the front for the first request
+_CONSTRAINTS = 0.4  # of the share of the intent, for the newest sentences that bind
 
 _PROSE_HEADINGS = {INTENT: "Request", PROGRESS: "Done", DECISIONS: "Decisions", TRIED: "Failures", NEXT: "Next"}
 _DSH_SECTION = dict(zip((INTENT, PROGRESS, TRIED, NEXT, DECISIONS), (0, 2, 3, 6, 7), strict=True))
@@ -68,8 +69,12 @@ def _intent(span: Span, known: str, room: int) -> str:
     for _, sentence in span.newest(ledger.constraints):
         sentence = one_line(sentence).lstrip("-*# ")
         line = f"- Constraint: {sentence}"
-        if sentence not in said and line not in fresh and (size := size + byte_length(line) + 1) <= room // 3:
-            fresh.append(line)
+        if sentence in said or line in fresh:
+            continue
+        if size + byte_length(line) + 1 > int(room * _CONSTRAINTS):
+            break
+        fresh.append(line)
+        size += byte_length(line) + 1
     for at in reversed(users[1:] if not known else users):
         if size > room:
             break

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from os import PathLike, fsdecode
 from typing import BinaryIO
 
+from compactctl.errors import UnreadableError
 from compactctl.model import Session
 from compactctl.transcripts._sniff import choose
 from compactctl.transcripts._source import Limits, Source
@@ -37,9 +38,13 @@ def load(
             where = sys.stdin.buffer
     else:
         where = source
-    opened = Source(where, limits or Limits(), label=label)
     try:
-        spec, given = choose(opened, side_threads=side_threads)
-        yield from spec.parse(given)
-    finally:
-        opened.close()
+        opened = Source(where, limits or Limits(), label=label)
+        try:
+            spec, given = choose(opened, side_threads=side_threads)
+            yield from spec.parse(given)
+        finally:
+            opened.close()
+    except OSError as error:  # a disk, a network file system or a pipe that breaks while it is read
+        name = label or (where if isinstance(where, str) else "standard input")
+        raise UnreadableError(f"{name}: reading failed ({error.strerror or error}); copy it to a sound disk") from error

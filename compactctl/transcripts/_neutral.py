@@ -24,8 +24,9 @@ from compactctl.transcripts._blocks import (
 )
 
 VERSION = 1
-_KEYS = frozenset(("role", "content", "tool_calls", "tool_call_id", "name", "is_error", "timestamp", "model", "usage"))
-_ALL_KEYS = frozenset((*_KEYS, "origin", "parts"))
+_KEYS = frozenset(
+    "role content tool_calls tool_call_id name is_error timestamp model usage origin parts".split()  # noqa: SIM905
+)
 _LARGEST = 2**53
 _ORIGINS = {str(origin): origin for origin in Origin}
 
@@ -77,55 +78,54 @@ def neutral_message(row: dict[str, Any]) -> Message | None:
     form = _forms.get(keys)
     if form is None:
         form = _form(keys)
-    if not form:
+    if form < 0:
         return None
     role, content = row["role"], row["content"]
     if content.__class__ is not str or role not in ROLES:
         return None
-    if form == _BARE:
-        return quick_message(role, content)
     get = row.get
     calls: tuple[ToolCall, ...] = ()
-    usage: Usage | None = None
-    if form != _PLAIN:
-        listed, recorded = get("tool_calls"), get("usage")
-        if listed is not None:
-            made = _calls(listed)
-            if made is None:
-                return None
-            calls = made
-        if recorded is not None and (usage := _usage(recorded)) is None:
+    ident = name = model = ""
+    failed, timestamp, usage = False, None, None
+    if form & _CALLING:
+        made = _calls(row["tool_calls"])
+        if made is None:
             return None
-    ident, name, model, timestamp = get("tool_call_id", ""), get("name", ""), get("model", ""), get("timestamp")
-    failed = get("is_error", False)
-    if (
-        not (ident.__class__ is name.__class__ is model.__class__ is str)
-        or failed.__class__ is not bool
-        or (timestamp is not None and timestamp.__class__ is not str)
-        or (ident and role != "tool")
-    ):
-        return None
-    if form == _RICH:
-        parts, origin = _parts(get("parts")), origin_of(row)
-        return Message(role, content, calls, ident, name, failed, timestamp, model, usage, parts, origin)
+        calls = made
+    if form & _ANSWERING:
+        ident, name = get("tool_call_id", ""), get("name", "")
+        if ident.__class__ is not str or name.__class__ is not str or (ident and role != "tool"):
+            return None
+    if form & _MORE:
+        failed, timestamp, model, recorded = get("is_error", False), get("timestamp"), get("model", ""), get("usage")
+        if (
+            failed.__class__ is not bool
+            or model.__class__ is not str
+            or (timestamp is not None and timestamp.__class__ is not str)
+            or (recorded is not None and (usage := _usage(recorded)) is None)
+        ):
+            return None
+        if form & _RICH:
+            parts, origin = _parts(get("parts")), origin_of(row)
+            return Message(role, content, calls, ident, name, failed, timestamp, model, usage, parts, origin)
     return quick_message(role, content, calls, ident, name, failed, timestamp, model, usage)
 
 
-# A file has few sets of keys: what a set means is worked out once. Bounded, since a hostile file may have many.
-_OTHER, _BARE, _PLAIN, _CALLING, _RICH = range(5)
+# A file has few sets of keys: what a set holds beside role and content is worked out once, as a sum of these. Bounded,
+# since a hostile file may have many.
+_CALLING, _ANSWERING, _MORE, _RICH = 1, 2, 4, 8
+_OTHER = -1
 _forms: dict[tuple[str, ...], int] = {}
 
 
 def _form(keys: tuple[str, ...]) -> int:
     have = set(keys)
-    if not {"role", "content"} <= have <= _ALL_KEYS:
-        form = _OTHER
-    elif len(have) == 2:
-        form = _BARE
-    elif not have <= _KEYS:
-        form = _RICH
+    if {"role", "content"} <= have <= _KEYS:
+        form = _CALLING * ("tool_calls" in have) + _ANSWERING * bool(have & {"tool_call_id", "name"})
+        rich = bool(have & {"origin", "parts"})
+        form += _MORE * (rich or bool(have & {"is_error", "timestamp", "model", "usage"})) + _RICH * rich
     else:
-        form = _CALLING if {"tool_calls", "usage"} & have else _PLAIN
+        form = _OTHER
     if len(_forms) < 1000:
         _forms[keys] = form
     return form

@@ -55,11 +55,6 @@ class ItemFold:
         self._timestamp: str | None = None
         self._waiting: Usage | None = None
 
-    @property
-    def open(self) -> bool:
-        """Whether a reply is in work."""
-        return self._content is not None
-
     def add(self, item: dict[str, Any], timestamp: str | None = None) -> str:
         """Take an item; give an empty string, or the item's kind where it carries nothing."""
         kind = as_text(item.get("type")) or "message"

@@ -7,7 +7,7 @@ from functools import cache
 import orjson
 
 from compactctl import registry
-from compactctl.errors import EmptyTranscriptError, UnknownFormatError, UnreadableError
+from compactctl.errors import EmptyTranscriptError, InputError, UnknownFormatError, UnreadableError
 from compactctl.transcripts import _foreign
 from compactctl.transcripts._damaged import BOM, deeper_than, document, recover, torn_array
 from compactctl.transcripts._lines import Row
@@ -122,9 +122,7 @@ def _document(source: Source) -> tuple[object, bool]:
     except ValueError:
         value, torn = _damaged_document(source, data.decode("utf-8", "replace"))
     if deeper_than(value, source.limits.depth):
-        raise UnreadableError(
-            f"{source.label}: nested more than {source.limits.depth} levels deep; this is no transcript"
-        )
+        raise _unusable(source, data, f"nested more than {source.limits.depth} levels deep")
     return value, torn
 
 
@@ -132,12 +130,19 @@ def _damaged_document(source: Source, text: str) -> tuple[object, bool]:
     try:
         return document(text), False
     except RecursionError:
-        raise UnreadableError(f"{source.label}: nested far too deep; this is no transcript") from None
+        raise _unusable(source, text.encode(), "nested far too deep") from None
     except ValueError as error:
         items = torn_array(text) if text.lstrip("\ufeff \t\r\n\0").startswith("[") else []
         if items:
             return items, True
-        raise UnreadableError(f"{source.label}: damaged JSON ({error}); repair it or export it again") from None
+        raise _unusable(source, text.encode(), f"damaged JSON ({error})") from None
+
+
+def _unusable(source: Source, data: bytes, reason: str) -> InputError:
+    """Make the error for a broken document; one without any role is some other program's, and no transcript."""
+    if b'"role"' in data:
+        return UnreadableError(f"{source.label}: {reason}; repair it or export it again")
+    return UnknownFormatError(f"{source.label}: {reason}, and no message in sight; name a transcript")
 
 
 def _database(source: Source) -> Head:

@@ -166,17 +166,19 @@ class Source:
     def _spool(self, stream: BinaryIO) -> IO[bytes]:
         """Copy a stream to an unnamed temporary file: ids need the hash of the whole before the first session."""
         spooled = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by close()
-        taken = 0
-        while block := stream.read(CHUNK):
-            taken += len(block)
-            if taken > self.limits.expanded:
-                spooled.close()
-                raise UnreadableError(
-                    f"{self.label}: more than {self.limits.expanded:,} bytes; save it to a file first"
-                )
-            spooled.write(block)
-        spooled.flush()
-        spooled.seek(0)
+        try:
+            taken = 0
+            while block := stream.read(CHUNK):
+                taken += len(block)
+                if taken > self.limits.expanded:
+                    limit = self.limits.expanded
+                    raise UnreadableError(f"{self.label}: more than {limit:,} bytes; save it to a file first")
+                spooled.write(block)
+            spooled.flush()
+            spooled.seek(0)
+        except BaseException:
+            spooled.close()
+            raise
         return spooled
 
     def _gunzip(self, window: _Window) -> Generator[bytes, None, None]:

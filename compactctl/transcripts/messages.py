@@ -80,55 +80,67 @@ def _parse(source: Input) -> Iterator[Session]:
         raise EmptyTranscriptError(f"{source.label}: a list of messages without any message; name another file")
 
 
-class _Lines:
-    """The sessions of a file of JSON lines, one after another.
+def _begins(row: Row) -> bool:
+    """Say whether a line begins another session: it is a header, or holds whole sessions itself."""
+    return "compactctl" in row or (row.get("role") is None and (_place(row) is not None or _many(row) is not None))
 
-    A line is a message of the session in work, or the header of the next one, or holds a whole session itself.
+
+def _drafts(rows: Rows) -> Iterator[tuple[_Draft, LineCounts, bool]]:
+    """Give the sessions of a file of JSON lines, the account of their lines, and whether one is the last.
+
+    The account of lines between sessions goes to the one before them.
     """
+    each = rows.through(neutral_message)
+    begin: Row | None = None
+    while True:
+        with collector_paused():
+            if begin is None or "compactctl" in begin:
+                drafts = [_Draft(begin or {})]
+                begin = _take_messages(drafts[0].chat, each, rows)
+            else:
+                drafts = [_Draft(container) for container in _containers(begin)]
+                for draft in drafts:
+                    _fill(draft, draft.about)
+                begin = _next_beginning(each, rows)
+        drafts = [draft for draft in drafts if draft.chat.messages]
+        for place, draft in enumerate(drafts, start=1):
+            lines = rows.counts(before=begin is not None) if place == 1 else LineCounts()
+            yield draft, lines, begin is None and place == len(drafts)
+        if begin is None:
+            return
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self._each = rows.through(neutral_message)
-        self._first: Row | None = None
 
-    def next(self) -> tuple[_Draft, LineCounts, bool] | None:
-        """Give the next session, the account of its lines, and whether it was the last."""
-        rows, begin = self.rows, self._first
-        self._first = None
-        draft = _Draft(begin if begin is not None else {})
-        chat = draft.chat
-        if begin is not None and "compactctl" not in begin:
-            self._take_whole(draft, begin)
-        whole = bool(chat.messages)
-        append = chat.messages.append
-        for row in self._each:
-            if isinstance(row, Message):
-                if whole:
-                    rows.ignore("between sessions")
-                    continue
-                if chat.open:
-                    chat.close()
-                append(row)
-                continue
-            if "compactctl" in row or (row.get("role") is None and (_place(row) or _many(row) is not None)):
-                self._first = row
-                if chat.messages or begin is not None:
-                    return draft, rows.counts(before=True), False
-                begin = self._first
-                return self.next()
-            if whole:
-                rows.ignore("between sessions")
-                continue
-            kind = chat.add(row)
-            if kind:
-                rows.ignore(kind)
-        chat.close()
-        if not chat.messages and begin is None:
-            return None
-        return draft, rows.counts(), True
+def _take_messages(chat: Chat, each: Iterator[Row | Message], rows: Rows) -> Row | None:
+    """Take messages up to the next line that begins a session; give that line, None at the end."""
+    append = chat.messages.append
+    for row in each:
+        if isinstance(row, Message):
+            if chat.open:
+                chat.close()
+            append(row)
+        elif _begins(row):
+            chat.close()
+            return row
+        elif kind := chat.add(row):
+            rows.ignore(kind)
+    chat.close()
+    return None
 
-    def _take_whole(self, draft: _Draft, row: Row) -> None:
-        _fill(draft, row)
+
+def _next_beginning(each: Iterator[Row | Message], rows: Rows) -> Row | None:
+    """Go to the next line that begins a session; those between belong to none."""
+    for row in each:
+        if not isinstance(row, Message) and _begins(row):
+            return row
+        rows.ignore("between sessions")
+    return None
+
+
+def _containers(value: Any) -> list[Row]:
+    """Give the containers of a document's sessions, one for each."""
+    runs = _many(value)
+    listed = [value] if runs is None else runs
+    return [item if isinstance(item, dict) else {"messages": item} for item in listed]
 
 
 def _fill(draft: _Draft, container: Row) -> dict[str, int]:
@@ -158,40 +170,20 @@ def _replies(response: Row) -> list[Row]:
 
 
 def _of_lines(source: Input) -> Iterator[Session]:
-    reader = _Lines(source.rows())
-    number = 0
-    while True:
-        with collector_paused():
-            found = reader.next()
-        if found is None:
-            return
-        draft, lines, last = found
-        number += 1
+    for number, (draft, lines, last) in enumerate(_drafts(source.rows()), start=1):
         only = last and number == 1
-        del found
-        if draft.chat.messages:
-            yield _session(source, draft, lines, None if only else number)
-        if last:
-            return
+        yield _session(source, draft, lines, None if only else number)
 
 
 def _of_document(source: Input) -> Iterator[Session]:
     document = source.head.document
-    runs = _many(document)
-    if runs is None:
+    containers = _containers(document)
+    many = _many(document) is not None
+    for number, container in enumerate(containers, start=1):
         with collector_paused():
-            draft, lines = _of_container(
-                document if isinstance(document, dict) else {"messages": document}, source.torn
-            )
+            draft, lines = _of_container(container, source.torn and number == len(containers))
         if draft.chat.messages:
-            yield _session(source, draft, lines, None)
-        return
-    for number, run in enumerate(runs, start=1):
-        with collector_paused():
-            held = run if isinstance(run, dict) else {"messages": run}
-            draft, lines = _of_container(held, source.torn and number == len(runs))
-        if draft.chat.messages:
-            yield _session(source, draft, lines, number)
+            yield _session(source, draft, lines, number if many else None)
 
 
 def _of_container(container: Row, torn: bool) -> tuple[_Draft, LineCounts]:

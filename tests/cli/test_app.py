@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -65,8 +66,7 @@ def test_every_command_has_help_with_an_example(command: Command, name: str) -> 
     ran = command(*words, "--help")
 
     assert ran.status == 0
-    assert f"compactctl {' '.join(words)}" in ran.out
-    assert "Examples:" in ran.out
+    assert re.search(rf"^\s+(\w+=\S+ )?compactctl {' '.join(words)}\b", ran.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "config"])

@@ -30,7 +30,7 @@ def test_inspect_shows_a_recorded_compaction(command: Command, samples: Path) ->
     """Kind, the transcript's own trigger, where it happened, and its tokens."""
     ran = command("inspect", samples / "claude-code-automatic-compaction.jsonl")
 
-    assert "full (auto) before model call 52" in ran.out
+    assert "full (auto) before model call 36" in ran.out
 
 
 def test_inspect_names_the_skipped_lines(command: Command, samples: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compactctl.context.anchors import COMPACTION_MARKER, HEADERS, MISSING, parse_anchors_and_summary
 from compactctl.context.fence import Fence, fenced_lines, neutralise, one_line, read_anchors, read_sections, unfence

@@ -146,6 +146,20 @@ def test_inputs_named_twice(tree: Path) -> None:
     assert found.ignored == {"named twice": 2}
 
 
+def test_broken_files_under_a_directory(tree: Path) -> None:
+    """A broken transcript is told; a broken file of another program is only counted among what is no transcript."""
+    (tree / "settings.json").write_text('{\n  // comments are no JSON\n  "a": 1\n}\n')
+    (tree / "task.json").write_text('{\n  "messages": [\n  {"role": "user", "content": "g')
+    account = Account()
+
+    sessions = list(load_inputs(find_inputs([str(tree)]), account))
+
+    assert len(sessions) == 2
+    assert account.ignored["no transcript"] == 2
+    (problem,) = account.problems
+    assert "task.json: damaged JSON" in str(problem)
+
+
 def test_a_bomb_under_a_directory_is_a_problem(tree: Path) -> None:
     """What looks like data and cannot be read is never only counted."""
     import gzip

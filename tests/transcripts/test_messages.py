@@ -229,6 +229,27 @@ def test_a_session_a_line(tmp_path: Path) -> None:
     assert sum(session.lines.used for session in sessions) == 2
 
 
+def test_runs_on_one_line(tmp_path: Path) -> None:
+    """A document of many runs may be written on one line; the line is counted once."""
+    document = {"simulations": [{"id": "a", "messages": [GO]}, {"messages": [GO, DONE]}]}
+
+    sessions = read_all(tmp_path / "x.json", document)
+
+    assert [len(session.messages) for session in sessions] == [1, 2]
+    assert [session.id for session in sessions] == ["a", f"x-{sessions[0].input_sha256[:8]}-2"]
+    assert [session.lines.total for session in sessions] == [1, 0]
+
+
+def test_a_reply_in_work_is_kept_when_another_session_begins(tmp_path: Path) -> None:
+    """Items leave a reply open that only what follows ends, be it the header of another session."""
+    call = {"type": "function_call", "call_id": "t1", "name": "ls", "arguments": "{}"}
+
+    first, second = read_all(tmp_path / "x", GO, call, {"compactctl": 1, "session_id": "s"}, GO)
+
+    assert [m.role for m in first.messages] == ["user", "assistant"]
+    assert (second.id, len(second.messages)) == ("s", 1)
+
+
 def test_one_line_is_one_session_without_a_number(tmp_path: Path) -> None:
     """A request log of one line is named by its file alone, and its reply and window are read."""
     reply = {

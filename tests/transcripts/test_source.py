@@ -161,6 +161,17 @@ def test_a_stream(tmp_path: Path) -> None:
         assert session.id == f"stdin-{hashlib.sha256(data).hexdigest()[:8]}"
 
 
+class _Broken(io.RawIOBase):
+    def read(self, size: int = -1, /) -> bytes:
+        raise OSError(5, "Input/output error")
+
+
+def test_a_stream_that_breaks() -> None:
+    """An error of the system while reading is one line too."""
+    with pytest.raises(UnreadableError, match=r"standard input: reading failed \(Input/output error\)"):
+        next(load(_Broken()))  # type: ignore[arg-type]
+
+
 def test_a_stream_without_end() -> None:
     """A stream of more than the limit is refused; it fills neither memory nor disk."""
     with pytest.raises(UnreadableError, match="standard input: more than 1,000 bytes"):
