@@ -321,20 +321,16 @@ class TieredCompactor(ListFace):
             return Quiet()
         if not self.meter.steady:
             return None
-<<<<<<< HEAD
-        if not view.base.pairs.closed:
-            # A call that never gets its result makes a repair at some turn to come.
-            return None
-        head_end = len(view) - self.min_tail
-=======
         if view.weight < self._weight_at(self.policy.warn):
             changed = act.tier is Tier.NONE or view is not act.before
             return Quiet(weight=self._weight_at(self.policy.warn)) if changed else None
         soft = self._weight_at(self.policy.soft)
         if act.tier is not Tier.WARN or act.notes or view.weight >= soft or not view.has_system:
             return None
+        if not view.base.pairs.closed:
+            # A call that never gets its result makes a repair at some turn to come.
+            return None
         head_end = view.length - self.min_tail
->>>>>>> main
         if head_end < view.own_length or not self.offloading.is_settled(view, 1, head_end):
             return None
         # The next result that the offload rule could pick up is asleep until enough messages stand behind it.
