@@ -41,6 +41,9 @@ from compactctl.ports import (
 from compactctl.replay import Limits, Plan, base_of, overhead_weight, walk
 from compactctl.settings import canonical
 
+# What the error of a compaction holds whose summary failed, as harness9 words it.
+SUMMARY_FAILED = "LLM summary failed"
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -52,7 +55,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How sessions are replayed; ``options`` are the compactor's, complete. ``meter`` None is the compactor's own."""
+    """How sessions are replayed; ``options`` are the compactor's, complete. ``meter`` None is the compactor's own.
+
+    ``summarizer_options`` are those that were set and shape the answers of a model.
+    """
 
     spec: CompactorSpec
     options: Mapping[str, Any]
@@ -66,6 +72,7 @@ class Setup:
     compact_at: frozenset[int] = frozenset()
     protect: frozenset[str] = frozenset()
     spill: int | None = None
+    summarizer_options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def mode(self) -> HistoryMode:
@@ -87,6 +94,7 @@ class Setup:
             "compact_at": sorted(self.compact_at),
             "protect": sorted(self.protect),
             "spill": self.spill,
+            **({"summarizer_options": dict(self.summarizer_options)} if self.summarizer_options else {}),
         }
 
 
@@ -146,7 +154,7 @@ class Tally:
                 self.summarizer_calls += 1
                 self.summary_input_tokens += record.summary_input_tokens
                 self.summary_output_tokens += record.summary_output_tokens or 0
-            elif "LLM summary failed" in record.error:
+            elif SUMMARY_FAILED in record.error:
                 self.summarizer_failures += 1
             if "offload_failed" in record.notes:
                 self.offload_failures += 1

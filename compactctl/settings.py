@@ -43,18 +43,28 @@ class Value:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resolved:
-    """All settings of one command, each with its origin; ``options`` are the compactor's as written."""
+    """All settings of one command, each with its origin; ``options`` are the compactor's as written.
+
+    ``trusted`` says that the settings file is the user's own: named, and not one of the project at hand.
+    """
 
     values: Mapping[str, Value]
     options: Mapping[str, Value] = field(default_factory=dict)
     budgets: tuple[Mapping[str, Any], ...] = ()
     prices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     path: str = ""
+    trusted: bool = False
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
+
+    def untrusted(self) -> frozenset[str]:
+        """Give the names of the settings that a file of the project sets."""
+        if self.trusted or not self.path:
+            return frozenset()
+        return frozenset(name for name, value in self.values.items() if value.origin == self.path)
 
 
 def whole(minimum: int = 0) -> Callable[[Any], int]:
@@ -119,6 +129,79 @@ def optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda raw: None if raw is None else read(raw)
 
 
+def number(raw: Any, minimum: float) -> float:
+    """Read a decimal number of at least ``minimum``."""
+    try:
+        value = float(raw)
+    except (TypeError, ValueError):
+        raise ValueError(f"a number of at least {minimum:g}") from None
+    if isinstance(raw, bool) or not minimum <= value < float("inf"):
+        raise ValueError(f"a number of at least {minimum:g}")
+    return value
+
+
+def read_option(option: Option, raw: Any) -> Any:
+    """Read one value as an option declares it; raises ValueError, which names what is allowed."""
+    if option.type is bool:
+        return truth(raw)
+    if option.type is int:
+        value: Any = whole(0 if option.minimum is None else int(option.minimum))(raw)
+    elif option.type is float:
+        value = number(raw, float("-inf") if option.minimum is None else option.minimum)
+    elif option.type is tuple:
+        value = words(raw)
+    else:
+        value = text(raw)
+    if option.maximum is not None and value > option.maximum:
+        raise ValueError(f"at most {option.maximum:g}")
+    if option.choices and value not in option.choices:
+        raise ValueError(f"one of {', '.join(filter(None, option.choices))}")
+    return value
+
+
+# What summarizers with a model behind them can be told: the one table for settings file, environment, flags and the
+# summarizers themselves. ``choices`` begin with the empty word where the default is none of them.
+MODEL_OPTIONS = (
+    Option("model", "", "name of the model", str),
+    Option("timeout", 120.0, "seconds for one call, all tries and waits together", minimum=0.01, maximum=3600),
+    Option("max_calls", None, "most calls in the whole run", int, minimum=0),
+    Option("max_input_tokens", None, "most input tokens in the whole run", int, minimum=0),
+    Option("max_cost", None, "most US dollars in the whole run; needs prices", minimum=0),
+    Option("input_price", None, "US dollars for a million input tokens, where the price table has none", minimum=0),
+    Option("output_price", None, "US dollars for a million output tokens, where the price table has none", minimum=0),
+    Option("concurrency", 4, "most calls at once", int, minimum=1, maximum=64),
+    Option("require_anchors", False, "take the fallback where the anchors of a summary do not hold", bool),
+    Option("strict_fence", False, "refuse a reply that stands outside its fence", bool),
+    Option("cassette", "", "keep replies, or answer from kept ones", str, choices=("", "record", "replay", "refresh")),
+    Option("cassette_file", "", "file to keep replies in, instead of the state directory", str),
+)
+ENDPOINT_OPTIONS = (
+    Option("base_url", "", "address of the endpoint, for example http://127.0.0.1:11434/v1", str),
+    Option("key_env", "", "environment variable that holds the key", str),
+    Option("key_file", "", "file that holds the key and that only you can read", str),
+    Option("max_output_tokens", 0, "token cap of one reply; 0: twice the summary's budget and 512", int, minimum=0),
+    Option("temperature", None, "sampling temperature; not sent unless set", minimum=0, maximum=2),
+    Option("stream", True, "ask for the reply in pieces, so that a stall is noticed", bool),
+    Option("connect_timeout", 10.0, "seconds to wait for a connection", minimum=0.01, maximum=600),
+    Option("idle_timeout", 30.0, "seconds to wait for the next piece of a reply", minimum=0.01, maximum=3600),
+    Option(
+        "tries", 3, "most tries of one call; only what may pass by itself is tried again", int, minimum=1, maximum=10
+    ),
+    Option("allow_insecure_endpoint", False, "allow plain http to another machine", bool),
+)
+PROGRAM_OPTIONS = (Option("command", "", "the program and its arguments; no shell is involved", str),)
+SUMMARIZER_OPTIONS = (*MODEL_OPTIONS, *ENDPOINT_OPTIONS, *PROGRAM_OPTIONS)
+
+
+def setting_of(option: Option) -> Setting:
+    """Make the setting that stands for an option of a summarizer."""
+
+    def read(raw: Any) -> Any:
+        return raw if raw is option.default else read_option(option, raw)
+
+    return Setting(option.name, option.default, read, option.help)
+
+
 SETTINGS: tuple[Setting, ...] = (
     Setting("compactor", "progressive", text, "the compactor to replay with"),
     Setting("window", None, optional(whole(1)), "context window in tokens (default: recorded, inferred, model table)"),
@@ -138,30 +221,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("jobs", 1, whole(1), "how many sessions are replayed at a time"),
     Setting("state_dir", ".compactctl", text, "directory of offloaded results, records and turns"),
     Setting("records_dir", None, optional(text), "directory of the records alone, as harness9 keeps them"),
-    Setting("cassette", None, optional(one_of("record", "replay", "refresh")), "keep replies of a real summarizer"),
-    Setting("model", None, optional(text), "model of a real summarizer"),
-    Setting("base_url", None, optional(text), "endpoint of a real summarizer"),
-    Setting("command", None, optional(text), "program that writes the summaries (--summarizer command)"),
-    Setting("max_calls", None, optional(whole()), "most calls to a real summarizer"),
-    Setting("max_cost", None, optional(lambda raw: number(raw, 0.0)), "most US dollars for a real summarizer"),
-    Setting("temperature", None, optional(lambda raw: number(raw, 0.0)), "temperature of a real summarizer"),
-    Setting("timeout", 120, whole(1), "seconds that one call of a real summarizer may take"),
-    Setting("allow_insecure_endpoint", False, truth, "allow http to a host that is not this machine"),
-    Setting("require_anchors", False, truth, "take the fallback where a summary's anchors fail verification"),
+    Setting("extract_memories", False, truth, "have the summarizer's model take lasting facts out before each summary"),
+    *map(setting_of, SUMMARIZER_OPTIONS),
 )
 _TABLES = ("set", "budgets", "prices")
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
-
-
-def number(raw: Any, minimum: float) -> float:
-    """Read a decimal number of at least ``minimum``."""
-    try:
-        value = float(raw)
-    except (TypeError, ValueError):
-        raise ValueError(f"a number of at least {minimum:g}") from None
-    if isinstance(raw, bool) or not minimum <= value < float("inf"):
-        raise ValueError(f"a number of at least {minimum:g}")
-    return value
 
 
 def parse_file(content: str, path: str) -> Mapping[str, Any]:
@@ -237,25 +301,10 @@ def compactor_options(spec: CompactorSpec, written: Mapping[str, Value | Any]) -
 
 def option_value(option: Option, raw: Any, owner: str) -> Any:
     """Read one value of a plug-in's option; raises SettingsError."""
-    where = f"{owner}: {option.name}"
     try:
-        if option.type is bool:
-            return truth(raw)
-        if option.type is int:
-            value: Any = whole(0 if option.minimum is None else int(option.minimum))(raw)
-        elif option.type is float:
-            value = number(raw, float("-inf") if option.minimum is None else option.minimum)
-        elif option.type is tuple:
-            value = words(raw)
-        else:
-            value = text(raw)
+        return read_option(option, raw)
     except ValueError as error:
-        raise SettingsError(f"{where}: {raw!r} is not {error}") from error
-    if option.maximum is not None and value > option.maximum:
-        raise SettingsError(f"{where}: {raw!r} is above {option.maximum:g}")
-    if option.choices and value not in option.choices:
-        raise SettingsError(f"{where}: {raw!r} is not one of {', '.join(option.choices)}")
-    return value
+        raise SettingsError(f"{owner}: {option.name}: {raw!r} is not {error}") from error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

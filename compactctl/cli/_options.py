@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from compactctl.errors import MissingPathError, UnreadableError
-from compactctl.settings import Resolved, parse_file, resolve
+from compactctl.ports import Option
+from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve
 
 SETTINGS_FILES = ("compactctl.toml", "pyproject.toml")
 
@@ -47,6 +51,9 @@ Jobs = Annotated[str | None, typer.Option("--jobs", "-j", help="Sessions replaye
 StateDir = Annotated[str | None, typer.Option(help="Where results, records and turns are kept. [default: .compactctl]")]
 RecordsDir = Annotated[str | None, typer.Option(help="Where the records alone are kept, as harness9 does.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write nothing; the figures are the same.")]
+ExtractMemories = Annotated[
+    bool, typer.Option("--extract-memories", help="Have the summarizer's model take lasting facts out and keep them.")
+]
 NoFallback = Annotated[bool, typer.Option("--no-fallback", help="A failed summary is exit status 7.")]
 Config = Annotated[str | None, typer.Option(help="Settings file. [default: nearest compactctl.toml or pyproject.toml]")]
 NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no settings file.")]
@@ -66,7 +73,52 @@ def resolved(flags: Mapping[str, Any], config: str | None, no_config: bool, assi
     """Bring flags, environment and the settings file together; raises SettingsError."""
     path = None if no_config else find_settings(config)
     table = parse_file(_read(path), str(path)) if path else None
-    return resolve(flags, os.environ, table, str(path or ""), assignments or ())
+    settings = resolve(flags, os.environ, table, str(path or ""), assignments or ())
+    # A file that was found may have come with the project, and so may one that lies in it.
+    own = bool(config) and path is not None and not path.resolve().is_relative_to(Path.cwd().resolve())
+    return replace(settings, trusted=own)
+
+
+def summarizer_flags(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command a flag for each option of the summarizers; it gets their values as the mapping ``remote``."""
+    flags = [_flag(option) for option in SUMMARIZER_OPTIONS]
+
+    @functools.wraps(command)
+    def call(**given: Any) -> int:
+        remote = {flag.name: given.pop(flag.name) for flag in flags}
+        return command(**given, remote=remote)
+
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name != "remote"
+    ]
+    # typer reads a command's signature and hints; both get the flags behind the command's own.
+    call.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *flags)}
+    return call
+
+
+def _flag(option: Option) -> inspect.Parameter:
+    """Give the parameter that stands for an option of a summarizer; what was not given is None."""
+    name = f"--{option.name.replace('_', '-')}"
+    if option.type is bool:
+        kind: Any = bool | None
+        declared = f"{name}/--no-{name[2:]}" if option.default else name
+    else:
+        kind, declared = str | None, name
+    words = option.help[0].upper() + option.help[1:] + "."
+    if option.choices:
+        words += f" One of {', '.join(filter(None, option.choices))}."
+    if option.default:
+        words += f" [default: {option.default:g}]" if not isinstance(option.default, bool) else ""
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind, typer.Option(declared, help=words)],
+    )
 
 
 def find_settings(named: str | None) -> Path | None:

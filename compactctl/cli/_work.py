@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import compactctl
+from compactctl.cli._summarizer import shaping_options, summarizer_for
 from compactctl.compactors._user import load_compactor
 from compactctl.context.composition import Composition
 from compactctl.context.view import MeterContext
 from compactctl.context.window import choose_window
 from compactctl.errors import StoreError
 from compactctl.model import Session, Tier, first_timestamp
-from compactctl.ports import Clock, HistoryMode, Offloader, Span, Summarizer, SummarizerSpec
-from compactctl.registry import plugin
+from compactctl.ports import Clock, HistoryMode, Offloader, Span, Summarizer
 from compactctl.reports._document import session_document, short_path
 from compactctl.reports._words import size
 from compactctl.runs import Outcome, Setup, Window, Workbench, run, settings_hash
 from compactctl.settings import Resolved, compactor_options
+from compactctl.summarizers import make_extractor
 from compactctl.tables import model_window, prices, rank_bytes
 from compactctl.transcripts import inspect_facts
+
+if TYPE_CHECKING:
+    from compactctl.summarizers._plan import Planner
 
 # What of a session's document the records hold already, or the start line.
 _NOT_IN_END_LINE = frozenset({"compactions"})
@@ -39,13 +43,17 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is the same for all sessions of a command; picklable, so that other processes can do it."""
+    """What is the same for all sessions of a command; picklable, so that other processes can do it.
+
+    ``planner`` stands in for a summarizer with a model behind it while its plan is made.
+    """
 
     settings: Resolved
     compact_at: frozenset[int] = frozenset()
     dry_run: bool = False
     skip: bool = False
     wait: float | None = None
+    planner: Planner | None = None
 
 
 def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Setup:
@@ -65,12 +73,16 @@ def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Se
         compact_at=compact_at,
         protect=frozenset(settings["protect"]),
         spill=settings["spill"],
+        summarizer_options=shaping_options(settings),
     )
 
 
 def make_summarizer(work: Work) -> Summarizer:
-    """Build the summarizer of a command; one object serves all replays of a session."""
-    return plugin("compactctl.summarizers", SummarizerSpec, work.settings["summarizer"], "summarizer").make({}, None)
+    """Give the summarizer for one session of a command; one object serves all replays of it.
+
+    Raises SettingsError, UsageError and UnknownNameError: called once before the work begins, it says so at once.
+    """
+    return summarizer_for(work.settings, work.planner)
 
 
 def state_line(settings: Resolved) -> str:
@@ -105,13 +117,18 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
     bench = workbench(settings, session)
     measures = () if settings["measures"] == ("none",) else settings["measures"]
 
-    def go(offloader: Offloader | None, watch: Callable[[Span], None] | None) -> Outcome:
+    def go(
+        offloader: Offloader | None,
+        watch: Callable[[Span], None] | None,
+        remember: Callable[[Mapping[str, Any]], None] = lambda fact: None,
+    ) -> Outcome:
         return run(
             bench,
             setup,
             summarizer=summarizer,
             offloader=offloader,
             clock=clock,
+            memory_extractor=make_extractor(summarizer, remember) if settings["extract_memories"] else None,
             measures=measures,
             skip=work.skip,
             watch=watch,
@@ -149,7 +166,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
                 for row in turn_line(span):
                     writer.turn(row)
 
-        document = session_document(go(offloader, watch), head)
+        document = session_document(go(offloader, watch, writer.memory), head)
         document["run"] = writer.run
         writer.end({key: value for key, value in document.items() if key not in _NOT_IN_END_LINE and key != "run"})
         failures = writer.failures

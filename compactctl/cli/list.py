@@ -54,7 +54,8 @@ def list_(
         print(f"{row['name']:<{width}}{row['help']}")
         for option in row.get("options", ()):
             short = f" ({option['short']})" if option["short"] else ""
-            print(f"{'':<{width}}  --set {option['name']}{short}: {option['help']} [{option['default']}]")
+            flag = "--set " + option["name"] if what is What.COMPACTORS else "--" + option["name"].replace("_", "-")
+            print(f"{'':<{width}}  {flag}{short}: {option['help']} [{option['default']}]")
     return 0
 
 

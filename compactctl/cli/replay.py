@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +16,7 @@ from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import targets, write
 from compactctl.cli._say import note, notes, problems, progress
+from compactctl.cli._summarizer import announce, bill, failed_summaries
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
 from compactctl.model import Session
@@ -20,7 +24,11 @@ from compactctl.reports._document import root_document
 from compactctl.reports.table import Screen
 from compactctl.transcripts import Account, find_inputs
 
+if TYPE_CHECKING:
+    from compactctl.summarizers._plan import Planner
 
+
+@opt.summarizer_flags
 def replay(
     paths: opt.Paths = None,
     compactor: opt.Compactor = None,
@@ -40,6 +48,7 @@ def replay(
     spill: opt.Spill = None,
     protect: opt.Protect = None,
     no_fallback: opt.NoFallback = False,
+    extract_memories: opt.ExtractMemories = False,
     dry_run: opt.DryRun = False,
     jobs: opt.Jobs = None,
     state_dir: opt.StateDir = None,
@@ -53,6 +62,8 @@ def replay(
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
+    *,
+    remote: Mapping[str, Any],
 ) -> int:
     """Replay sessions turn by turn through a compactor, and say what each tier did.
 
@@ -84,6 +95,8 @@ def replay(
         "jobs": jobs,
         "state_dir": state_dir,
         "records_dir": records_dir,
+        "extract_memories": True if extract_memories else None,
+        **remote,
     }
     settings = opt.resolved(flags, config, no_config, set)
     wanted = targets(format, output)
@@ -92,15 +105,27 @@ def replay(
     # Records of quiet turns are needed wherever they are kept or listed one by one.
     skip = dry_run and settings["measures"] == ("none",) and len(wanted) == 1 and screen is not None and not verbose
     work = Work(settings, setup.compact_at, dry_run, skip, wait)
+    make_summarizer(work)
     found, account = find_inputs(paths), Account()
     documents: list[dict[str, object]] = []
     errors: list[CompactctlError] = []
     statuses: list[int] = []
     try:
         with progress(quiet=quiet) as show:
-            for result in each_session(
-                found, account, _task, work, jobs=settings["jobs"], side_threads=subagents, progress=show
-            ):
+            replayed = partial(
+                each_session, found, task=_task, jobs=settings["jobs"], side_threads=subagents, progress=show
+            )
+            counted = Account()
+
+            def count(planner: Planner) -> Iterator[object]:
+                return replayed(counted, context=replace(work, planner=planner, dry_run=True))
+
+            plan = announce(settings, paths, count, dry_run=dry_run, quiet=quiet)
+            if plan is not None and dry_run:
+                document = root_document("replay", setup.settings(), [], plan=plan.to_json())
+                write(document, wanted[1:] if screen else wanted, include_text=False)
+                return problems(counted.problems)
+            for result in replayed(account, context=work):
                 if isinstance(result, Failed):
                     errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
                     continue
@@ -114,9 +139,7 @@ def replay(
         statuses.append(130)
         note("interrupted; what was done so far is shown")
     if not settings["fallback"] and any(document["summarizer_failures"] for document in documents):
-        errors.append(
-            SummarizerError("a summary failed and --no-fallback was given; see the errors of the compactions")
-        )
+        errors.append(SummarizerError(failed_summaries(documents)))
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to replay; name a transcript"))
     document = root_document("replay", setup.settings(), documents, ignored_inputs=dict(account.ignored))
@@ -127,6 +150,7 @@ def replay(
             _print(screen.taken())
         wanted = wanted[1:]
     write(document, wanted, include_text=include_text)
+    bill(settings, quiet=quiet)
     if documents and not dry_run and not quiet:
         note(state_line(settings))
     if account.ignored and not quiet:

@@ -13,11 +13,16 @@ from compactctl.ports import Summarizer, SummaryFormat, SummaryRequest
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A summary and the tokens that it took: as charged, or as the compactor's own meter counts them."""
+    """A summary and the tokens that it took: as charged, or as the compactor's own meter counts them.
+
+    ``notes`` and ``anchors`` are what the summarizer found out about it (ports.SummaryReply).
+    """
 
     text: str
     input_tokens: int
     output_tokens: int
+    notes: tuple[str, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
 
 
 def ask(
@@ -39,7 +44,17 @@ def ask(
         SummaryRequest(messages, previous=previous, anchors=anchors, format=format, budget=budget)
     )
     if reply.usage is not None:
-        return Answer(reply.text, reply.usage.prompt, reply.usage.output)
+        return Answer(reply.text, reply.usage.prompt, reply.usage.output, reply.notes, reply.anchors)
     context = MeterContext(turn, False)
     written = meter.weigh(Message(USER, reply.text))
-    return Answer(reply.text, meter.tokens(weight, context), meter.tokens(written, context))
+    read = meter.tokens(weight, context)
+    return Answer(reply.text, read, meter.tokens(written, context), reply.notes, reply.anchors)
+
+
+def failure_note(error: SummarizerError) -> str:
+    """Give the note of a record whose summary failed: the reason in one word.
+
+    >>> failure_note(SummarizerError("no whole reply within 120 s", "timeout"))
+    'summary_failed:timeout'
+    """
+    return f"summary_failed:{error.reason}"

@@ -58,9 +58,11 @@ def record_of(
 ) -> CompactionRecord:
     """Give the record of a change of view, its counts and tokens filled in.
 
-    ``answer`` is what a summarizer said, also where it was refused. ``dropped`` are the messages that are gone and were
-    not summarised. A change that freed nothing is noted as ``not_smaller``.
+    ``answer`` is what a summarizer said, also where it was refused; its notes come behind ``notes``. ``dropped``
+    are the messages that are gone and were not summarised. A change that freed nothing is noted as ``not_smaller``.
     """
+    if answer is not None:
+        notes = (*notes, *answer.notes)
     if after is not before and after.weight >= before.weight:
         notes = (*notes, "not_smaller")
     tokens_before = before.tokens

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from compactctl.compactors._ask import Answer, ask
+from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._fallback import BudgetFallback, Fallback, ListFallback
 from compactctl.compactors._list_face import ListFace
 from compactctl.compactors._offloading import Offloading
@@ -22,9 +22,10 @@ from compactctl.context.anchors import (
 )
 from compactctl.context.budget import DEFAULT_MIN_TAIL
 from compactctl.context.cuts import balanced_cut
+from compactctl.context.provenance import with_origins
 from compactctl.context.view import Kind, Meter, MeterContext, View
 from compactctl.context.weights import weight_where
-from compactctl.errors import StoreError, SummarizerError
+from compactctl.errors import Interrupted, StoreError, SummarizerError
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Tier, Trigger
 from compactctl.ports import (
@@ -189,7 +190,7 @@ class TieredCompactor(ListFace):
         anchors, prose = parse_anchors_and_summary(answer.text)
         if all(map(is_missing, anchors)):
             act.note("anchors_missing" if answer.text.strip() else "summary_empty")
-        merged = merge_anchors(self.last_anchors, anchors)
+        merged = with_origins(merge_anchors(self.last_anchors, anchors), answer.anchors)
         tasks = self.todo_injector.active_tasks() if self.todo_injector else ""
         text = compaction_text(merged, prose, self._references(act.offloaded), tasks)
         item = view.made(Message(USER, text), Kind.SUMMARY)
@@ -265,6 +266,8 @@ class TieredCompactor(ListFace):
             return
         try:
             self.memory_extractor.extract(messages)
+        except Interrupted:
+            raise
         except Exception:
             # Whatever a user's extractor raises, the seed goes on without it (section 6.1); the record says so.
             act.note("extractor_failed")
@@ -285,6 +288,7 @@ class TieredCompactor(ListFace):
             )
         except SummarizerError as error:
             act.cause = str(error)
+            act.note(failure_note(error))
             return None
 
     # -- around it -----------------------------------------------------------------------------------------------
@@ -374,8 +378,10 @@ class _Act:
         return self.trigger is Trigger.MANUAL
 
     def charge(self, answer: Answer) -> None:
-        """Note what a summary cost."""
+        """Note what a summary cost, and what its summarizer says of it."""
         self.summary_input_tokens, self.summary_output_tokens = answer.input_tokens, answer.output_tokens
+        for word in answer.notes:
+            self.note(word)
 
     def note(self, word: str) -> None:
         """Note a word once."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
-from compactctl.compactors._ask import Answer, ask
+from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._clearing import Clearing
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.compactors._reread import Reread, read_again
@@ -157,9 +157,9 @@ class ClaudeCodeCompactor(ListFace):
                 budget=self.summary_tokens,
             )
             if not answer.text.strip():
-                raise SummarizerError("the answer is empty")
+                raise SummarizerError("the answer is empty", "empty")
         except SummarizerError as error:
-            return self._failed(view, trigger, str(error))
+            return self._failed(view, trigger, error)
         self._failures = 0
         self._last_turn = view.turn
         message = Message(USER, SUMMARY_HEADING + answer.text, origin=Origin.RECORDED_SUMMARY)
@@ -168,12 +168,12 @@ class ClaudeCodeCompactor(ListFace):
         record = self._record(view, after, Tier.FULL, trigger, summarized=len(view) - start, answer=answer)
         return Step(after, record, True)
 
-    def _failed(self, view: View, trigger: Trigger, cause: str) -> Step:
+    def _failed(self, view: View, trigger: Trigger, cause: SummarizerError) -> Step:
         self._failures += 1
-        notes: tuple[str, ...] = ()
+        notes: tuple[str, ...] = (failure_note(cause),)
         if self._failures >= MAX_FAILURES:
             self.stopped = "failure_breaker"
-            notes = (self.stopped,)
+            notes = (*notes, self.stopped)
         record = self._record(view, view, Tier.FULL, trigger, error=f"LLM summary failed: {cause}", notes=notes)
         return Step(view, record)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from compactctl.compactors._ask import Answer, ask
+from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.context.view import Item, Kind, Meter, MeterContext, View
 from compactctl.context.weights import weight_reaching
@@ -89,6 +89,7 @@ class CodexCompactor(ListFace):
                 trigger=trigger,
                 preserved_tail=len(view),
                 error=f"LLM summary failed: {error}",
+                notes=(failure_note(error),),
             )
             return Step(view, record)
         if not answer.text.strip():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from compactctl.compactors._ask import Answer, ask
+from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._list_face import ListFace, record_of
 from compactctl.context.cuts import balanced_cut
 from compactctl.context.prune import ToolResultPruner
@@ -140,6 +140,7 @@ class DshCompactor(ListFace):
             )
         except SummarizerError as error:
             climb.error = f"LLM summary failed: {error}"
+            climb.notes.append(failure_note(error))
             return False
         climb.charge(answer)
         if not answer.text:
@@ -195,7 +196,10 @@ class _Climb:
         """Add what an attempt cost to those before it."""
         before = self.answer or Answer("", 0, 0)
         self.answer = Answer(
-            answer.text, before.input_tokens + answer.input_tokens, before.output_tokens + answer.output_tokens
+            answer.text,
+            before.input_tokens + answer.input_tokens,
+            before.output_tokens + answer.output_tokens,
+            (*before.notes, *answer.notes),
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from compactctl.context.view import Meter, MeterContext
-from compactctl.meters._bytes import Bytes4
 from compactctl.meters._fit import Calibrated, fit_usage
 from compactctl.meters._recorded import Timeline
 from compactctl.model import Message, Session

@@ -14,10 +14,10 @@ from typing import Any
 from compactctl.model import CompactionRecord
 from compactctl.reports._document import NOTHING_FOUND, by_tier_names, root_document
 from compactctl.reports._timeline import MOST, Timeline
+from compactctl.runs import SUMMARY_FAILED
 
 # What the store itself writes into an end line.
 _STORES_OWN = frozenset({"event", "run", "seq", "status", "stored", "sha"})
-_FAILED_SUMMARY = "LLM summary failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _recorded_by_harness9(
         offloaded_files=len(files),
         offloaded_bytes=sum(entry.bytes for entry in files),
         summarizer_calls=sum(1 for row in compactions if row["summarized"] and not row["error"]),
-        summarizer_failures=sum(1 for row in compactions if _FAILED_SUMMARY in row["error"]),
+        summarizer_failures=sum(1 for row in compactions if SUMMARY_FAILED in row["error"]),
         measures={},
         findings=[],
         compactions=list(compactions),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactctl import registry
 from compactctl.errors import SettingsError
-from compactctl.ports import BlobStore, MemoryExtractor, Option, Summarizer, SummarizerSpec
+from compactctl.ports import BlobStore, MemoryExtractor, Summarizer, SummarizerSpec
 
 if TYPE_CHECKING:
     from compactctl.summarizers._plan import Planner
@@ -24,15 +24,6 @@ def names() -> list[str]:
 def spec(name: str) -> SummarizerSpec:
     """Give a summarizer's description; an unknown name raises UnknownNameError, which lists the known ones."""
     return registry.plugin(PACKAGE, SummarizerSpec, name, "summarizer")
-
-
-def options() -> tuple[Option, ...]:
-    """Give every option that some summarizer has, each once, in the order of a help page."""
-    found: dict[str, Option] = {}
-    for plugin in registry.plugins(PACKAGE, SummarizerSpec).values():
-        for option in plugin.options:
-            found.setdefault(option.name, option)
-    return tuple(found.values())
 
 
 def make_summarizer(
@@ -77,9 +68,12 @@ def make_planner(summarizer: Summarizer) -> Planner | None:
 def make_extractor(summarizer: Summarizer, sink: Callable[[Mapping[str, Any]], None]) -> MemoryExtractor | None:
     """Give a memory extractor that asks the model of a summarizer, under the same caps; None where it has none.
 
-    ``sink`` takes each new fact (the store's memories file).
+    ``sink`` takes each new fact (the store's memories file). A planner's extractor is counted in its plan.
     """
     from compactctl.summarizers._memory import ModelExtractor
     from compactctl.summarizers._model import ModelSummarizer
+    from compactctl.summarizers._plan import Planner
 
+    if isinstance(summarizer, Planner):
+        return ModelExtractor(summarizer, sink)
     return ModelExtractor(summarizer.chat, sink) if isinstance(summarizer, ModelSummarizer) else None

@@ -71,6 +71,11 @@ class CassetteChat:
             return False
         return self._blobs.get(request_key(self._inner.identity, prompt)) is not None
 
+    def prepare(self) -> None:
+        """Make the model inside ready, where it may be asked."""
+        if self._mode is not CassetteMode.REPLAY:
+            self._inner.prepare()
+
     def stop(self) -> None:
         """Stop the model inside."""
         self._inner.stop()

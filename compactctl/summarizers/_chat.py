@@ -35,9 +35,14 @@ class Prompt:
     form: SummaryFormat = SummaryFormat.ANCHORS
 
     @property
+    def input_bytes(self) -> int:
+        """The size of the request's texts."""
+        return len(self.system.encode("utf-8", "replace")) + len(self.user.encode("utf-8", "replace"))
+
+    @property
     def input_tokens(self) -> int:
         """The estimated size of the request, four bytes a token."""
-        return (len(self.system.encode("utf-8", "replace")) + len(self.user.encode("utf-8", "replace"))) // 4
+        return self.input_bytes // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,9 @@ class Chat(Protocol):
 
     def complete(self, prompt: Prompt) -> Completion:
         """Give the answer to a prompt."""
+
+    def prepare(self) -> None:
+        """Make ready for the first call; raises SettingsError or UsageError where the key or the client is missing."""
 
     def stop(self) -> None:
         """End all calls, now and later."""

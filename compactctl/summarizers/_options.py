@@ -1,4 +1,4 @@
-"""The settings of summarizers with a model behind them: their table, and their values once checked."""
+"""The settings of summarizers with a model behind them, once checked; their table is in settings.py."""
 
 from __future__ import annotations
 
@@ -14,35 +14,6 @@ from compactctl.summarizers._calls import Limits
 from compactctl.summarizers._cassette import CassetteMode
 from compactctl.summarizers._spending import Caps, Price
 
-COMMON_OPTIONS = (
-    Option("model", "", "name of the model", str),
-    Option("timeout", 120.0, "seconds for one call, all tries and waits together", minimum=0.01, maximum=3600),
-    Option("max_calls", None, "most calls in the whole run", int, minimum=0),
-    Option("max_input_tokens", None, "most input tokens in the whole run", int, minimum=0),
-    Option("max_cost", None, "most US dollars in the whole run; needs prices", minimum=0),
-    Option("input_price", None, "US dollars for a million input tokens, where the price table has none", minimum=0),
-    Option("output_price", None, "US dollars for a million output tokens, where the price table has none", minimum=0),
-    Option("concurrency", 4, "most calls at once", int, minimum=1, maximum=64),
-    Option("require_anchors", False, "take the fallback where the anchors of a summary do not hold", bool),
-    Option("strict_fence", False, "refuse a reply that stands outside its fence", bool),
-    Option("cassette", "", "keep replies, or answer from kept ones", str, choices=("", *CassetteMode)),
-    Option("cassette_file", "", "file to keep replies in, instead of the state directory", str),
-)
-REMOTE_OPTIONS = (
-    *COMMON_OPTIONS,
-    Option("base_url", "", "address of the endpoint, for example http://127.0.0.1:11434/v1", str),
-    Option("key_env", "", "environment variable that holds the key", str),
-    Option("key_file", "", "file that holds the key and that only you can read", str),
-    Option("max_output_tokens", 0, "token cap of one reply; 0: twice the summary's budget and 512", int, minimum=0),
-    Option("temperature", None, "sampling temperature; not sent unless set", minimum=0, maximum=2),
-    Option("stream", True, "ask for the reply in pieces, so that a stall is noticed", bool),
-    Option("connect_timeout", 10.0, "seconds to wait for a connection", minimum=0.01, maximum=600),
-    Option("idle_timeout", 30.0, "seconds to wait for the next piece of a reply", minimum=0.01, maximum=3600),
-    Option(
-        "tries", 3, "most tries of one call; only what may pass by itself is tried again", int, minimum=1, maximum=10
-    ),
-    Option("allow_insecure_endpoint", False, "allow plain http to another machine", bool),
-)
 # These decide where a transcript and a key go or what runs: a settings file that came with a repository must not.
 TRUSTED_OPTIONS = ("base_url", "key_env", "key_file", "allow_insecure_endpoint", "command", "cassette_file")
 

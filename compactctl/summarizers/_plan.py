@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from compactctl.ports import SummaryReply, SummaryRequest
 from compactctl.summarizers._cassette import CassetteChat
-from compactctl.summarizers._chat import request_key
+from compactctl.summarizers._chat import Completion, Prompt, request_key
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers.opaque import OpaqueSummarizer
 
@@ -16,73 +17,107 @@ from compactctl.summarizers.opaque import OpaqueSummarizer
 class Plan:
     """An estimate. Tokens are four bytes each; ``cost`` (US dollars) is None where the price is not known.
 
-    ``kept`` counts the requests that a cassette answers without a call.
+    ``kept`` counts the requests that a cassette answers without a call, ``input_bytes`` is the size of the others.
     """
 
     host: str
     model: str
     calls: int
     kept: int
+    input_bytes: int
     input_tokens: int
     output_tokens: int
     cost: float | None
 
     def text(self) -> str:
         """Give the plan as one line for a person."""
-        cost = "price not known" if self.cost is None else f"about ${self.cost:.4f}"
-        kept = f", {self.kept} more from the cassette" if self.kept else ""
         model = f" ({self.model})" if self.model else ""
+        if not self.calls:
+            kept = f"the cassette answers {self.kept:,} requests" if self.kept else "no summary is due"
+            return f"nothing is sent to {self.host}{model}: {kept}"
+        calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
+        kept = f", {self.kept:,} more from the cassette" if self.kept else ""
+        cost = "price not known" if self.cost is None else f"about ${self.cost:.4f}"
         return (
-            f"{self.calls} calls to {self.host}{model}{kept}: about {self.input_tokens} tokens in, at most "
-            f"{self.output_tokens} out, {cost}; parts of the transcript are sent there"
+            f"{calls} to {self.host}{model}{kept}: {self.input_bytes:,} bytes of prompts and transcript are sent "
+            f"there, about {self.input_tokens:,} tokens in and {self.output_tokens:,} out, {cost}"
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the plan as a JSON object."""
+        return asdict(self)
 
 
 class Planner:
     """A summarizer that sends nothing: it counts what another one would be asked, and answers with opaque summaries.
 
-    A replay with it shows the plan. It is an estimate: a real summary's size moves later compactions a little.
+    What a cassette holds is answered from there. A replay with it shows the plan. It is an estimate: a real summary's
+    size moves later compactions a little. It is a model too, so that a memory extractor can be planned.
     """
 
     def __init__(self, summarizer: ModelSummarizer) -> None:
         self._summarizer = summarizer
         self._opaque = OpaqueSummarizer()
         self._seen: set[str] = set()
-        self.calls = self.kept = self.input_tokens = self.output_tokens = 0
+        self.calls = self.kept = self.input_bytes = self.input_tokens = self.output_tokens = 0
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The settings of the model that is planned for."""
+        return self._summarizer.chat.identity
+
+    @property
+    def host(self) -> str:
+        """Where that model is."""
+        return self._summarizer.chat.host
 
     def summarize(self, request: SummaryRequest) -> SummaryReply:
-        """Count a request and give an opaque summary of its budget."""
-        chat = self._summarizer.chat
-        prompt = self._summarizer.prompt(request)
-        if isinstance(chat, CassetteChat):
-            key = request_key(chat.identity, prompt)
-            if key in self._seen or chat.holds(prompt):
-                self.kept += 1
-                return self._opaque.summarize(request)
-            self._seen.add(key)
-        self.calls += 1
-        self.input_tokens += prompt.input_tokens
-        self.output_tokens += request.budget
+        """Count a request and give the kept summary, else an opaque one of its budget."""
+        if self._is_kept(self._summarizer.prompt(request)):
+            return self._summarizer.summarize(request)
         return self._opaque.summarize(request)
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """Count a question and give the kept answer, else an empty list."""
+        if self._is_kept(prompt):
+            return self._summarizer.chat.complete(prompt)
+        return Completion("[]", prompt.nonce)
+
+    def prepare(self) -> None:
+        """Raise SettingsError or UsageError where real calls could not begin."""
+        self._summarizer.chat.prepare()
+
+    def stop(self) -> None:
+        """Nothing runs that could be stopped."""
 
     def plan(self) -> Plan:
         """Give what was counted so far."""
         price = self._summarizer.spending.price
-        identity = self._summarizer.chat.identity
         return Plan(
-            host=self._summarizer.chat.host,
-            model=str(identity.get("model") or ""),
+            host=self.host,
+            model=str(self.identity.get("model") or ""),
             calls=self.calls,
             kept=self.kept,
+            input_bytes=self.input_bytes,
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             cost=price.of(self.input_tokens, self.output_tokens) if price else None,
         )
 
-
-def plan(requests: Iterable[SummaryRequest], summarizer: ModelSummarizer) -> Plan:
-    """Give the plan for these requests."""
-    planner = Planner(summarizer)
-    for request in requests:
-        planner.summarize(request)
-    return planner.plan()
+    def _is_kept(self, prompt: Prompt) -> bool:
+        """Count a prompt; True where a cassette holds its answer now."""
+        chat = self._summarizer.chat
+        if isinstance(chat, CassetteChat):
+            if chat.holds(prompt):
+                self.kept += 1
+                return True
+            key = request_key(chat.identity, prompt)
+            if key in self._seen:
+                self.kept += 1
+                return False
+            self._seen.add(key)
+        self.calls += 1
+        self.input_bytes += prompt.input_bytes
+        self.input_tokens += prompt.input_tokens
+        self.output_tokens += prompt.budget
+        return False

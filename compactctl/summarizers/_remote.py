@@ -75,6 +75,10 @@ class RemoteChat(ABC):
         redact = Redactor([self._secret])
         return Completion(redact(completion.text), completion.nonce, completion.usage, completion.notes)
 
+    def prepare(self) -> None:
+        """Import the client and read the key; raises SettingsError or UsageError where one is missing."""
+        self._ready()
+
     def stop(self) -> None:
         """End a call that is under way in another thread, and allow no other."""
         self._stopped = True

@@ -105,6 +105,10 @@ class MeteredChat:
             self._spending.end(prompt.input_tokens, expected, completion.usage)
             return completion
 
+    def prepare(self) -> None:
+        """Make the model inside ready."""
+        self._inner.prepare()
+
     def stop(self) -> None:
         """Stop the model inside."""
         self._inner.stop()

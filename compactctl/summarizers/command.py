@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
@@ -15,14 +16,15 @@ from typing import IO, Any
 
 import orjson
 
-from compactctl.errors import SettingsError
-from compactctl.ports import BlobStore, Option, SummarizerSpec
+from compactctl.errors import SettingsError, UsageError
+from compactctl.ports import BlobStore, SummarizerSpec
+from compactctl.settings import MODEL_OPTIONS, PROGRAM_OPTIONS
 from compactctl.summarizers._build import model_summarizer
 from compactctl.summarizers._calls import Attempt, Caller, CallError, Limits
 from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._failure import Failure
 from compactctl.summarizers._model import ModelSummarizer
-from compactctl.summarizers._options import COMMON_OPTIONS, CommonSettings
+from compactctl.summarizers._options import CommonSettings
 from compactctl.summarizers._secret import Redactor, Secret
 
 _ERROR_BYTES = 4096
@@ -73,6 +75,11 @@ class CommandChat:
         """Run the program once; raises SummarizerError."""
         completion = self._caller.run(lambda attempt: self._run(attempt, prompt))
         return Completion(self._redact(completion.text), completion.nonce, None)
+
+    def prepare(self) -> None:
+        """Look for the program; raises UsageError where there is none."""
+        if shutil.which(self._arguments[0], path=self._environ.get("PATH")) is None:
+            raise UsageError(f"--command: {self._arguments[0]} is no program that can be started")
 
     def stop(self) -> None:
         """Kill the program if it runs, and start it no more."""
@@ -176,6 +183,6 @@ SUMMARIZER = SummarizerSpec(
     name="command",
     help="any program (--command): the request as JSON on its input, the summary on its output",
     make=_make,
-    options=(*COMMON_OPTIONS, Option("command", "", "the program and its arguments; no shell is involved", str)),
+    options=(*MODEL_OPTIONS, *PROGRAM_OPTIONS),
     remote=True,
 )

@@ -7,13 +7,14 @@ from typing import Any
 
 from compactctl.model import Usage
 from compactctl.ports import BlobStore, SummarizerSpec
+from compactctl.settings import ENDPOINT_OPTIONS, MODEL_OPTIONS
 from compactctl.summarizers._build import model_summarizer
 from compactctl.summarizers._calls import Attempt, CallError
 from compactctl.summarizers._chat import Completion, Prompt, read_usage
 from compactctl.summarizers._failure import Failure
 from compactctl.summarizers._http import is_stream, json_object, sse_events
 from compactctl.summarizers._model import ModelSummarizer
-from compactctl.summarizers._options import REMOTE_OPTIONS, RemoteSettings
+from compactctl.summarizers._options import RemoteSettings
 from compactctl.summarizers._remote import RemoteChat
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -145,7 +146,7 @@ SUMMARIZER = SummarizerSpec(
     name="openai",
     help="a model behind any OpenAI-compatible server (--base-url); needs the extra openai",
     make=_make,
-    options=REMOTE_OPTIONS,
+    options=(*MODEL_OPTIONS, *ENDPOINT_OPTIONS),
     remote=True,
     extra="openai",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import orjson
 import pytest
 
 from compactctl.cli.app import run
+from tests.summarizers.conftest import server  # noqa: F401 - a fixture
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
@@ -31,9 +33,7 @@ Command = Callable[..., Ran]
 
 
 @pytest.fixture
-def command(
-    capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Command:
+def command(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run ``compactctl`` in an empty directory, with an empty home and environment."""
     home = tmp_path / "home"
     work = tmp_path / "work"
@@ -43,6 +43,8 @@ def command(
     monkeypatch.setenv("HOME", str(home))
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "COMPACTCTL_STATE_DIR"):
         monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("COMPACTCTL_") or name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
 
     def go(*arguments: object) -> Ran:
         capsysbinary.readouterr()

@@ -29,9 +29,7 @@ def test_the_long_sample_reaches_every_tier_and_stays_in_emergency(command: Comm
 
 def test_write_back_clears_the_permanent_emergency(command: Command, samples: Path) -> None:
     """The same session, written back: no Emergency, a few Warn turns."""
-    ran = command(
-        "replay", samples / LONG, "--format", "json", "-n", "--measures", "none", "--history", "write-back"
-    )
+    ran = command("replay", samples / LONG, "--format", "json", "-n", "--measures", "none", "--history", "write-back")
     session = ran.json()["sessions"][0]
 
     assert session["compactions_by_tier"]["emergency"] == 0
@@ -148,7 +146,7 @@ def test_a_manual_compaction_comes_where_it_is_asked_for(command: Command, sampl
 
 def test_settings_come_from_the_nearest_file(command: Command, samples: Path) -> None:
     """A compactctl.toml above is found; a flag still wins."""
-    Path("compactctl.toml").write_text('window = 30000\n[set]\nsoft = 0.65\n')
+    Path("compactctl.toml").write_text("window = 30000\n[set]\nsoft = 0.65\n")
     nested = Path("a/b")
     nested.mkdir(parents=True)
     os.chdir(nested)

@@ -175,6 +175,7 @@ def test_the_plan_counts_what_would_be_asked(tmp_path: Path) -> None:
     plan = planner.plan()
     assert (plan.host, plan.calls, plan.kept, plan.output_tokens) == ("llm.example.com", 2, 1, 300)
     assert plan.cost == pytest.approx((plan.input_tokens * 3 + 300 * 15) / 1e6)
-    assert plan.text().startswith("2 calls to llm.example.com (m), 1 more from the cassette: about ")
+    sent = f"{plan.input_bytes:,} bytes of prompts and transcript are sent there"
+    assert plan.text().startswith(f"2 calls to llm.example.com (m), 1 more from the cassette: {sent}, about ")
     assert not (tmp_path / "c.jsonl").exists()
     assert make_planner(make_summarizer("stub")) is None

@@ -19,7 +19,8 @@ import pytest
 from compactctl.errors import SettingsError, SummarizerError, UnknownNameError
 from compactctl.model import Message, Usage
 from compactctl.ports import SummaryRequest
-from compactctl.summarizers import make_summarizer, names, options, spec
+from compactctl.settings import SUMMARIZER_OPTIONS
+from compactctl.summarizers import make_summarizer, names, spec
 from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._endpoint import check_endpoint
 from compactctl.summarizers._model import ModelSummarizer
@@ -150,11 +151,12 @@ def test_no_key_for_another_machine_is_a_mistake_of_the_user(monkeypatch: pytest
 
 
 def test_every_summarizer_is_described() -> None:
-    """Each has a line of help, each option too, and no option is spelled in two ways."""
+    """Each has a line of help, each option too; all options stand in the one table of settings, each once."""
     assert names() == ["anthropic", "command", "opaque", "openai", "stub"]
     for name in names():
         assert spec(name).help
-    listed = options()
+        assert set(spec(name).options) <= set(SUMMARIZER_OPTIONS)
+    listed = SUMMARIZER_OPTIONS
     assert len({option.name for option in listed}) == len(listed)
     assert all(option.help for option in listed)
 

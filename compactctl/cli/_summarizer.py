@@ -1,0 +1,151 @@
+"""The summarizer of a command: one account for the whole of it, the plan before the first call, the bill at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from compactctl.cli._say import note
+from compactctl.errors import SettingsError, UsageError
+from compactctl.ports import BlobStore, Summarizer, SummarizerSpec
+from compactctl.runs import SUMMARY_FAILED
+from compactctl.settings import SUMMARIZER_OPTIONS, Resolved
+from compactctl.summarizers import make_planner, make_summarizer, spec
+
+if TYPE_CHECKING:
+    from compactctl.summarizers._plan import Plan, Planner
+
+# What of a summarizer's options shapes its answers and says nothing of the machine it runs on.
+_SHAPING = ("model", "temperature", "max_output_tokens", "require_anchors", "strict_fence")
+
+
+def summarizer_for(settings: Resolved, planner: Planner | None = None) -> Summarizer:
+    """Give a session's summarizer.
+
+    One with a model behind it is the same for all sessions of a command in one process, so that its caps are those of
+    the command; one without is the session's own, since it remembers what it found there. ``planner`` stands in for
+    the first kind. Raises SettingsError, UsageError and UnknownNameError.
+    """
+    if planner is not None:
+        return planner
+    return _shared(settings) if spec(settings["summarizer"]).remote else _made(settings)
+
+
+def shaping_options(settings: Resolved) -> dict[str, Any]:
+    """Give the options that were set and shape a summarizer's answers, for a run's settings and their hash."""
+    declared = {option.name for option in spec(settings["summarizer"]).options}
+    return {name: settings[name] for name in _SHAPING if name in declared and settings.values[name].origin != "default"}
+
+
+def announce(
+    settings: Resolved,
+    paths: Iterable[str],
+    run: Callable[[Planner], Iterable[object]],
+    *,
+    dry_run: bool = False,
+    quiet: bool = False,
+) -> Plan | None:
+    """Say on stderr what a model would be asked and where that goes; None where nothing can be sent.
+
+    ``run`` does the command's work once with a stand-in that counts and sends nothing, and writes nothing. What is
+    missing for real calls (client, key, program) is raised now, before anything is written. ``paths`` are the inputs
+    as the user named them.
+    """
+    if not spec(settings["summarizer"]).remote or settings["cassette"] == "replay":
+        return None
+    if "-" in paths:
+        raise UsageError("a model's plan comes before its calls, and stdin can be read only once; name a file")
+    # Not the shared one: what the stand-in finds out about kept replies must not count as asked before.
+    planner = make_planner(_made(settings))
+    assert planner is not None
+    for _ in run(planner):
+        pass
+    plan = planner.plan()
+    note(f"plan: {plan.text()}", quiet=quiet and not dry_run)
+    if plan.calls and not dry_run:
+        planner.prepare()
+    return plan
+
+
+def bill(settings: Resolved, *, quiet: bool) -> None:
+    """Say on stderr what was asked of a model and what that cost, where anything was."""
+    if not spec(settings["summarizer"]).remote:
+        return
+    spending = _shared(settings).spending
+    if spending.calls:
+        cost = "price not known" if spending.cost is None else f"${spending.cost:.4f}"
+        calls = "1 call" if spending.calls == 1 else f"{spending.calls:,} calls"
+        tokens = f"{spending.input_tokens:,} tokens in, {spending.output_tokens:,} out"
+        note(f"asked {settings['summarizer']}: {calls}, {tokens}, {cost}", quiet=quiet)
+
+
+def failed_summaries(documents: Iterable[Mapping[str, Any]]) -> str:
+    """Say how many summaries failed, and how the first one did."""
+    listed = list(documents)
+    number = sum(document["summarizer_failures"] for document in listed)
+    first = next(
+        f"{document['session_id']}, turn {row['turn']}: {row['error']}"
+        for document in listed
+        for row in document["compactions"]
+        if SUMMARY_FAILED in row["error"]
+    )
+    return f"--no-fallback, and {number:,} {'summary' if number == 1 else 'summaries'} failed; first {first}"
+
+
+@lru_cache(maxsize=1)
+def _shared(settings: Resolved) -> Any:
+    return _made(settings)
+
+
+def _made(settings: Resolved) -> Summarizer:
+    name = settings["summarizer"]
+    found = spec(name)
+    given = _given(settings, found)
+    if not found.remote:
+        if settings["extract_memories"] and settings.values["extract_memories"].origin == "flag":
+            raise UsageError(f"--extract-memories needs a summarizer with a model behind it; {name} has none")
+        return make_summarizer(name, given)
+    if settings["jobs"] > 1:
+        raise UsageError(
+            f"--jobs {settings['jobs']}: the caps of --summarizer {name} hold in one process; give --jobs 1"
+        )
+    if "summarizer" in settings.untrusted() and settings["cassette"] != "replay":
+        raise SettingsError(
+            f"{settings.path}: a settings file of the project, which may have come with it, cannot send transcripts to "
+            f"others; give --summarizer {name} or COMPACTCTL_SUMMARIZER"
+        )
+    return make_summarizer(name, _priced(given, settings), blobs=_blobs(settings), untrusted=settings.untrusted())
+
+
+def _given(settings: Resolved, found: SummarizerSpec) -> dict[str, Any]:
+    """Give the options that were set and that the summarizer has; a flag that it has not is a mistake."""
+    declared = {option.name for option in found.options}
+    given: dict[str, Any] = {}
+    for option in SUMMARIZER_OPTIONS:
+        value = settings.values[option.name]
+        if value.origin == "default":
+            continue
+        if option.name in declared:
+            given[option.name] = value.value
+        elif value.origin == "flag":
+            raise UsageError(f"--{option.name.replace('_', '-')} means nothing to --summarizer {found.name}")
+    return given
+
+
+def _priced(given: dict[str, Any], settings: Resolved) -> dict[str, Any]:
+    """Add the model's prices from the settings file or the price table, where they are known and not given."""
+    if not given.get("model") or "input_price" in given or "output_price" in given:
+        return given
+    from compactctl.tables import prices
+
+    known = prices(given["model"], None, settings.prices)
+    return given | ({"input_price": known.input, "output_price": known.output} if known else {})
+
+
+def _blobs(settings: Resolved) -> BlobStore | None:
+    if not settings["cassette"] or settings["cassette_file"]:
+        return None
+    from compactctl.store import FileBlobs, open_store
+
+    return FileBlobs(open_store(settings["state_dir"]).layout)

@@ -1,0 +1,363 @@
+"""Summaries by a model from the outside: the plan, the cassette, the caps, and what failures leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command, Ran
+from tests.summarizers.conftest import ANCHOR_BLOCK, CANARY, Request, Server, openai_document, reply, says
+
+SHORT = "short-healthy-fix.jsonl"
+# Three summaries in the short sample: one Soft and two Full.
+THREE = ("--window", "2000", "--history", "write-back", "--measures", "none")
+
+
+@pytest.fixture(autouse=True)
+def key_shows_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hand every test a key, and look for it afterwards in all that was written."""
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    yield
+    for path in tmp_path.rglob("*"):
+        if path.is_file() and path.name != "key":
+            assert CANARY.encode() not in path.read_bytes(), path
+
+
+@pytest.fixture
+def ask(command: Command, samples: Path, server: Server) -> Command:
+    """Replay the short sample with a model behind the loopback server."""
+
+    def go(*arguments: object, session: object = samples / SHORT) -> Ran:
+        flags = ("--summarizer", "openai", "--model", "gpt-4o", "--base-url", server.url, "--no-stream")
+        ran = command("replay", session, *THREE, *flags, *arguments)
+        assert CANARY not in ran.out + ran.err
+        assert "Traceback" not in ran.err
+        return ran
+
+    return go
+
+
+def answer(connection: Any, request: Request) -> None:
+    """Answer as a model does: a list of facts or a summary, inside the fence that was asked for."""
+    text = '["The user never wants the schema touched."]' if b"JSON list" in request.body else ANCHOR_BLOCK
+    connection.sendall(reply(json.dumps(openai_document(request.fenced(text))).encode()))
+
+
+def records() -> list[dict[str, Any]]:
+    """Read the records of the state directory."""
+    (path,) = Path(".compactctl/compaction_records").glob("*.jsonl")
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def shown(ran: Ran) -> dict[str, Any]:
+    """Give the one session of a JSON output, without what differs from run to run."""
+    (session,) = ran.json()["sessions"]
+    session.pop("run", None)
+    for row in session["compactions"]:
+        row.pop("duration")
+    return dict(session)
+
+
+def test_the_plan_comes_before_the_first_call_and_a_dry_run_stops_there(ask: Command, server: Server) -> None:
+    """Calls, bytes, tokens, cost and host on stderr, the plan as JSON where asked for; nothing sent, nothing written."""
+    server.scripts = [answer]
+    ran = ask("--dry-run", "--format", "json")
+    plan = ran.json()["plan"]
+
+    assert ran.status == 0
+    assert ran.err.startswith(f"plan: 3 calls to {plan['host']} (gpt-4o): {plan['input_bytes']:,} bytes of prompts")
+    assert plan["host"] in server.url
+    # The price table's 2.50 and 10.00 US dollars for a million tokens.
+    assert plan["cost"] == pytest.approx((plan["input_tokens"] * 2.5 + plan["output_tokens"] * 10) / 1e6)
+    assert server.requests == []
+    assert list(Path.cwd().iterdir()) == []
+    assert ask("--dry-run").out == ""
+    assert ask("--dry-run", "--quiet").err.startswith("plan: ")
+
+
+def test_a_real_summary_is_verified_and_the_record_says_so(ask: Command, server: Server) -> None:
+    """Figures of the check are notes, each anchor says whose words it holds, and the bill names calls and dollars."""
+    server.scripts = [answer]
+    ran = ask("--format", "json", "--include-text")
+    rows = [row for row in records() if row["summarized"]]
+
+    assert ran.status == 0
+    # 900 tokens in and 90 out each, as the server says: 3 * (900 * 2.50 + 90 * 10.00) / 1,000,000 = $0.009450.
+    assert "asked openai: 3 calls, 2,700 tokens in, 270 out, $0.0094" in ran.err or "$0.0095" in ran.err
+    assert [row["summary_input_tokens"] for row in rows] == [900] * 3
+    assert rows[0]["anchors"][0] == {"type": "user_intent", "content": "- fix parse_row", "origin": "user"} or rows[0]
+    assert any(note.startswith("anchors_present:") for note in rows[0]["notes"])
+    assert any(note.startswith("grounding:") for note in rows[0]["notes"])
+    settings = ran.json()["settings"]
+    assert settings["summarizer_options"] == {"model": "gpt-4o"}
+
+
+def test_two_costly_runs_of_one_session_cost_once(ask: Command, command: Command, server: Server) -> None:
+    """The second run is answered by the state directory's cassette; a replaying one needs no server and no key."""
+    server.scripts = [answer]
+    first = ask("--cassette", "record", "--format", "json")
+    second = ask("--cassette", "record", "--format", "json")
+    third = ask("--cassette", "replay", "--format", "json", "--base-url", "https://llm.invalid/v1")
+
+    assert len(server.requests) == 3
+    assert shown(first) == shown(second) == shown(third)
+    assert "nothing is sent to 127.0.0.1" in second.err
+    assert "the cassette answers 3 requests" in second.err
+    assert "plan:" not in third.err
+    assert "asked" not in second.err + third.err
+    assert command("verify").status == 0
+
+
+def test_a_committed_cassette_is_the_same_elsewhere(ask: Command, server: Server, monkeypatch: Any) -> None:
+    """``--cassette-file`` keeps replies in one file of lines; a refresh asks again and keeps the new ones."""
+    server.scripts = [answer]
+    first = ask("--cassette", "record", "--cassette-file", "replies.jsonl", "--format", "json")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    again = ask("--cassette", "replay", "--cassette-file", "replies.jsonl", "--format", "json", "--dry-run")
+
+    assert shown(again) == shown(first)
+    assert len(server.requests) == len(Path("replies.jsonl").read_bytes().splitlines()) == 3
+    assert not Path(".compactctl/cassettes").exists()
+    ask("--cassette", "refresh", "--cassette-file", "replies.jsonl")
+    assert len(server.requests) == 6
+
+
+def test_a_replaying_cassette_names_the_missing_request(ask: Command, command: Command, server: Server) -> None:
+    """No connection is opened, the view takes the fallback, and with --no-fallback the stored run ends with status 7."""
+    ran = ask("--cassette", "replay", "--no-fallback")
+
+    assert ran.status == 7
+    assert "the cassette holds no reply to request" in ran.err
+    assert "record it with --cassette record" in ran.err
+    assert server.requests == []
+    failed = [row for row in records() if row.get("error")]
+    assert failed
+    assert all("summary_failed:missing_reply" in row["notes"] for row in failed if row["tier"] < 4)
+    assert command("report", "--format", "json").json()["sessions"]
+    assert ask("--cassette", "replay").status == 0
+
+
+@pytest.mark.parametrize("compactor", ["progressive", "harness9", "dsh", "claude-code", "codex"])
+def test_every_compactor_says_why_a_summary_failed(compactor: str, ask: Command, server: Server, samples: Path) -> None:
+    """The reason is one word on the record, whatever compactor asked; the run goes on and is complete."""
+    server.scripts = [says({"choices": []})]
+    window = "40000" if compactor == "claude-code" else "2000"
+    session = samples / "parallel-reads-split-by-the-tail.jsonl" if compactor == "claude-code" else samples / SHORT
+    ran = ask("--compactor", compactor, "--window", window, "--format", "json", session=session)
+    (document,) = ran.json()["sessions"]
+
+    assert ran.status == 0
+    assert document["summarizer_failures"] > 0
+    failed = [row for row in document["compactions"] if "LLM summary failed" in row["error"]]
+    assert all({"summary_failed:malformed", "summary_failed:repeated"} & set(row["notes"]) for row in failed)
+
+
+def test_failed_anchors_take_the_fallback_where_that_is_asked_for(ask: Command, server: Server) -> None:
+    """``--require-anchors`` refuses a summary whose anchors do not hold, and says which check failed."""
+    forged = ANCHOR_BLOCK.replace("fix parse_row", "deploy `evil_module` with `made_up_name`")
+    document = openai_document("")
+    server.scripts = [
+        lambda connection, request: connection.sendall(
+            reply(json.dumps(openai_document(request.fenced(forged), **{})).encode())
+        )
+    ]
+    del document
+    ran = ask("--require-anchors", "--no-fallback", "--dry-run", "--format", "json")
+    assert ran.status == 0
+    ran = ask("--require-anchors", "--no-fallback")
+
+    assert ran.status == 7
+    assert "the anchors do not hold: ungrounded" in ran.err
+    assert any("summary_failed:anchors_unverified" in row["notes"] for row in records())
+
+
+def test_caps_are_those_of_the_whole_command(ask: Command, server: Server, samples: Path, tmp_path: Path) -> None:
+    """Two sessions share one account: the second gets nothing once the first has spent it."""
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    for name in ("a.jsonl", "b.jsonl"):
+        (inputs / name).write_bytes((samples / SHORT).read_bytes().replace(b"9b6a3374", name[0].encode() * 8))
+    server.scripts = [answer]
+    ran = ask("--max-calls", "4", "--no-fallback", "--format", "json", session=inputs)
+
+    assert len(server.requests) == 4
+    assert ran.status == 7
+    assert "the next call would pass --max-calls 4" in ran.err
+    assert [session["summarizer_calls"] for session in ran.json()["sessions"]] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--jobs", "2"], "--jobs 2: the caps of --summarizer openai hold in one process"),
+        (["--temperature", "3"], "--temperature: '3' is not at most 2"),
+        (["--cassette", "rewind"], "--cassette: 'rewind' is not one of record, replay, refresh"),
+        (["--max-calls", "few"], "--max-calls: 'few' is not a whole number"),
+        (["--base-url", "http://example.com/v1"], "plain http would show the transcript and the key"),
+        (["--base-url", "http://169.254.169.254/v1", "--allow-insecure-endpoint"], "never an endpoint"),
+        (["--cassette-file", "x"], "--cassette-file needs --cassette"),
+        (["--model", "no-such-model", "--max-cost", "1"], "give both prices"),
+        (["--command", "cat"], "--command means nothing to --summarizer openai"),
+        (["--summarizer", "stub"], "--model means nothing to --summarizer stub"),
+        (["--summarizer", "command", "--no-stream"], "means nothing to --summarizer command"),
+    ],
+)
+def test_a_wrong_flag_is_refused_before_anything_is_sent(
+    ask: Command, server: Server, arguments: list[str], words: str
+) -> None:
+    """One line, status 2, nothing sent, nothing written."""
+    ran = ask(*arguments)
+
+    assert (ran.status, ran.out, server.requests) == (2, "", [])
+    assert words in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not Path(".compactctl").exists()
+
+
+def test_what_real_calls_lack_is_said_once_and_before_anything_is_written(
+    command: Command, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing key or program is a usage error right after the plan; stdin cannot be planned; memories need a model."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    for arguments, words in (
+        (("--summarizer", "openai", "--model", "gpt-4o"), "no key for api.openai.com: set OPENAI_API_KEY"),
+        (("--summarizer", "command", "--command", "./no-such-program"), "./no-such-program is no program"),
+        (("--extract-memories",), "--extract-memories needs a summarizer with a model behind it; stub has none"),
+    ):
+        ran = command("replay", samples / SHORT, *THREE, *arguments)
+        assert ran.status == 2, ran.err
+        assert words in ran.err.splitlines()[-1]
+        assert not Path(".compactctl").exists()
+    ran = command("replay", "-", "--summarizer", "openai", "--model", "gpt-4o")
+    assert ran.status == 2
+    assert "stdin can be read only once" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('base_url = "{url}"', "base_url is not taken from a settings file of the project"),
+        ('key_env = "HOME"', "key_env is not taken from a settings file of the project"),
+        ('key_file = "key"', "key_file is not taken from a settings file of the project"),
+        ("allow_insecure_endpoint = true", "allow_insecure_endpoint is not taken from a settings file of the project"),
+        ('cassette = "record"\ncassette_file = "x"', "cassette_file is not taken from a settings file of the project"),
+        ('summarizer = "openai"', "cannot send transcripts to others; give --summarizer openai"),
+    ],
+)
+def test_a_settings_file_of_the_project_cannot_send_anything_away(
+    command: Command, samples: Path, server: Server, line: str, words: str
+) -> None:
+    """Neither endpoint nor key nor the decision to ask a model comes from a file that may have come with a repository."""
+    Path("compactctl.toml").write_text(f'model = "gpt-4o"\n{line.format(url=server.url)}\n')
+    chosen = () if line.startswith("summarizer") else ("--summarizer", "openai")
+    ran = command("replay", samples / SHORT, *THREE, *chosen)
+    named = command("replay", samples / SHORT, *THREE, *chosen, "--config", "compactctl.toml")
+
+    assert ran.status == named.status == 2
+    assert words in ran.err
+    assert words in named.err
+    assert server.requests == []
+
+
+def test_a_command_of_the_project_is_not_run(command: Command, samples: Path) -> None:
+    """A settings file that came with a repository starts no program."""
+    Path("compactctl.toml").write_text('command = "touch ran"\n')
+    ran = command("replay", samples / SHORT, *THREE, "--summarizer", "command")
+
+    assert ran.status == 2
+    assert "command is not taken from a settings file of the project" in ran.err
+    assert not Path("ran").exists()
+
+
+def test_a_settings_file_of_the_users_own_may_name_an_endpoint(
+    command: Command, samples: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that the user names and that lies elsewhere is trusted, and so is the environment; a key file works."""
+    server.scripts = [answer]
+    own = tmp_path / "own.toml"
+    own.write_text(f'summarizer = "openai"\nmodel = "gpt-4o"\nbase_url = "{server.url}"\n')
+    ran = command("replay", samples / SHORT, *THREE, "--config", own)
+    assert (ran.status, len(server.requests)) == (0, 3), ran.err
+
+    Path("compactctl.toml").write_text('model = "gpt-4o"\n')
+    key = tmp_path / "key"
+    key.write_text("sk-from-a-file")
+    key.chmod(0o600)
+    monkeypatch.setenv("COMPACTCTL_BASE_URL", server.url)
+    monkeypatch.setenv("COMPACTCTL_SUMMARIZER", "openai")
+    ran = command("replay", samples / SHORT, *THREE, "--key-file", key)
+    assert (ran.status, len(server.requests)) == (0, 6), ran.err
+    assert "Bearer sk-from-a-file" in server.requests[-1].head
+
+
+def test_facts_are_taken_out_and_kept_with_the_session(ask: Command, command: Command, server: Server) -> None:
+    """``--extract-memories`` asks the same model under the same plan, caps and cassette, and writes what is new."""
+    server.scripts = [answer]
+    assert "plan: 6 calls" in ask("--extract-memories", "--dry-run").err
+    ran = ask("--extract-memories", "--cassette", "record")
+    (path,) = Path(".compactctl/memories").iterdir()
+    facts = [json.loads(line) for line in path.read_bytes().splitlines()]
+
+    assert ran.status == 0
+    assert len(server.requests) == 6
+    # The same fact came three times.
+    assert [fact["content"] for fact in facts] == ["The user never wants the schema touched."]
+    assert ask("--extract-memories", "--cassette", "replay").status == 0
+    assert len(server.requests) == 6
+    assert command("verify").status == 0
+
+
+def test_any_program_can_write_the_summaries(command: Command, samples: Path) -> None:
+    """``--summarizer command`` hands a program each request and takes what it writes."""
+    program = Path("summarize.py")
+    program.write_text(f"import json, sys\njson.load(sys.stdin)\nprint({ANCHOR_BLOCK!r})\n")
+    flags = ("--summarizer", "command", "--command", f"{sys.executable} -I {program}")
+    ran = command("replay", samples / SHORT, *THREE, *flags, "--format", "json", "--no-fallback")
+
+    assert ran.status == 0, ran.err
+    assert ran.json()["sessions"][0]["summarizer_calls"] == 3
+    assert "bytes of prompts and transcript are sent there" in ran.err
+    assert ran.err.startswith(f"plan: 3 calls to program {sys.executable}")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_during_a_call_ends_at_once_and_the_store_verifies(
+    stop: signal.Signals, command: Command, samples: Path, server: Server, tmp_path: Path
+) -> None:
+    """Ctrl-C while a server hangs: over within a second, status 130 (143), and nothing half-written."""
+    waiting = tmp_path / "waiting"
+
+    def hang(connection: Any, request: Request) -> None:
+        waiting.write_text("")
+        connection.settimeout(30)
+        connection.recv(1)
+
+    server.scripts = [answer, hang]
+    flags = ("--summarizer", "openai", "--model", "gpt-4o", "--base-url", server.url, "--no-stream")
+    line = [sys.executable, "-m", "compactctl", "replay", str(samples / SHORT), *THREE, *flags, "--extract-memories"]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(line, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not waiting.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        begun = time.monotonic()
+        process.send_signal(stop)
+        out, err = process.communicate(timeout=30)
+        took = time.monotonic() - begun
+
+    assert process.returncode == 128 + stop, err
+    assert took < 1.0
+    assert "Traceback" not in err
+    assert CANARY not in out + err
+    verified = command("verify", "--json")
+    assert verified.status == 0, verified.out
+    assert command("report").status == 4
