@@ -77,7 +77,6 @@ class Worker(Generic[Result]):
             except CompactctlError as error:
                 yield Failed(name.id, error)
 
-
     def _tidy(self, session: Session) -> None:
         """Collect what earlier sessions may have left, now and then; what is held now is not looked at again."""
         self.messages += len(session.messages)

@@ -96,7 +96,17 @@ class Offloading:
     def _made(view: View, item: Item, entry: OffloadEntry, text: str) -> _Placeholder:
         m = item.message
         message = Message(
-            m.role, text, m.tool_calls, m.tool_call_id, m.name, m.is_error, m.timestamp, m.model, m.usage, None, m.origin
+            m.role,
+            text,
+            m.tool_calls,
+            m.tool_call_id,
+            m.name,
+            m.is_error,
+            m.timestamp,
+            m.model,
+            m.usage,
+            None,
+            m.origin,
         )
         return _Placeholder(entry, view.made(message, Kind.OFFLOADED, item.index), text)
 
