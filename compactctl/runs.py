@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from compactctl.context.growth import Growth, Run
-from compactctl.context.offload import NullOffloader
+from compactctl.context.offload import NullOffloader, OffloaderBase
 from compactctl.context.scale import Scale
+from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
 from compactctl.context.view import Base, Meter
 from compactctl.findings import Finding, Situation, find
 from compactctl.measures import Measured, Prices, Trace, measure_all
@@ -180,12 +181,14 @@ class Workbench:
         prices: Prices | None = None,
         ranks: RankSource | None = None,
         real: tuple[Meter, str] | None = None,
+        altered: bool = False,
     ) -> None:
         self.session = session
         self.window = window
         self.prices = prices
         self._ranks = ranks
         self._real = real
+        self._altered = altered
         self.shared: dict[str, Any] = {}
         self._bases: dict[tuple[str, bool, int], tuple[Base, tuple[RecordedCompaction, ...]]] = {}
         self._meters: dict[str, Meter] = {}
@@ -210,8 +213,21 @@ class Workbench:
         """Give the session weighed under a meter, and the recorded compactions to follow."""
         key = (meter, follow, overhead)
         if key not in self._bases:
-            self._bases[key] = base_of(self.session, self.meter(meter), follow=follow, overhead=overhead)
+            self._bases[key] = base_of(
+                self.session, self.meter(meter), follow=follow, overhead=overhead, altered=self._altered
+            )
         return self._bases[key]
+
+    def spilled(self, rule: SpillRule, offloader: OffloaderBase) -> tuple[Workbench, Spilled]:
+        """Give a bench of the session as it would be had its large results gone to files when they were written.
+
+        Its meters are those of this one: what they know was recorded without any spilling.
+        """
+        done = spilled(self.session.messages, rule, offloader)
+        session = replace(self.session, messages=done.messages)
+        bench = Workbench(session, self.window, prices=self.prices, ranks=self._ranks, real=self.real, altered=True)
+        bench._meters = self._meters
+        return bench, done
 
     def scale(self, base: Base) -> Scale:
         """Give the scale of real tokens for a base."""
@@ -326,14 +342,22 @@ def run(
     """Replay a session and give what can be said about it. ``watch`` sees each span as it comes (to store or show it).
 
     ``skip`` lets quiet turns be skipped; their records are then not among the compactions. ``figures_only`` leaves out
-    what is not a figure: findings, and occupancy over turns.
+    what is not a figure: findings, and occupancy over turns. Where the setup spills, the compactor and the measures see
+    the session as it would have been written; the bound is that of the session as it was.
     """
+    bound = bound_of(bench, setup)
+    tally = Tally()
+    if setup.spill is not None:
+        store = offloader if isinstance(offloader, OffloaderBase) else NullOffloader(bench.session.id, threshold=0)
+        bench, gone = bench.spilled(rule_for(setup.spec.name, setup.spill, setup.protect), store)
+        tally.offloaded.update((entry.file_path, entry) for entry in gone.entries)
+        tally.offload_failures += gone.failed
+        offloader = store
     compactor = compactor_for(
         bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
     )
     base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
     growth, scale = bench.growth(base), bench.scale(base)
-    tally = Tally()
     kept: list[Span] = []
     for span in spans(bench, setup, compactor, skip=skip, clock=clock):
         tally.add(span, growth, scale)
@@ -341,7 +365,7 @@ def run(
             watch(span)
         if measures:
             kept.append(span)
-    outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound_of(bench, setup))
+    outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound)
     if not measures:
         return outcome
     return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures, figures_only))

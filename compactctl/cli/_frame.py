@@ -37,7 +37,7 @@ def report_frame(
 
     store = open_store(str(state_dir), None if records_dir is None else str(records_dir))
     names = names_of(store, sessions)
-    points = sys.maxsize if table == "turns" else 1
+    points = sys.maxsize if table == "turns" else None
     read = read_sessions(store, names, Choice(all_runs, run), Damage(), text=False, points=points)
     found = [stored for _, stored in read]
     if not found:

@@ -59,7 +59,7 @@ def shown(document: Mapping[str, Any], *, include_text: bool) -> Mapping[str, An
 
 def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool) -> None:
     """Render the document for each target and write it; raises StoreError where a file cannot be written."""
-    bare = shown(document, include_text=include_text)
+    bare = shown(document, include_text=include_text) if any(target.report.shared for target in wanted) else document
     for target in wanted:
         given = bare if target.report.shared else document
         if not target.report.details:

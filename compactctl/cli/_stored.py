@@ -136,12 +136,13 @@ def _chosen(complete: Mapping[str, RunLines], choice: Choice) -> list[str]:
 
 
 def read_sessions(
-    store: Store, names: Sequence[str], choice: Choice, damage: Damage, *, text: bool, points: int
+    store: Store, names: Sequence[str], choice: Choice, damage: Damage, *, text: bool, points: int | None
 ) -> Iterator[tuple[int, StoredSession]]:
     """Give each chosen run of the named sessions with the place of its session, reading one session at a time."""
-    for place, name in enumerate(names):
-        for lines in run_lines(store, name, choice, damage):
-            stored = stored_session(lines, text=text, points=points)
-            if stored.bad_records:
-                damage.warnings.append(f"{name}: {stored.bad_records} lines of its record file are no records")
-            yield place, stored
+    with store.layout.held():
+        for place, name in enumerate(names):
+            for lines in run_lines(store, name, choice, damage):
+                stored = stored_session(lines, text=text, points=points)
+                if stored.bad_records:
+                    damage.warnings.append(f"{name}: {stored.bad_records} lines of its record file are no records")
+                yield place, stored

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import compactctl
 from compactctl.cli._summarizer import shaping_options, summarizer_for
+from compactctl.compactors._user import load_compactor
 from compactctl.context.composition import Composition
 from compactctl.context.view import MeterContext
 from compactctl.context.window import choose_window
 from compactctl.errors import StoreError
 from compactctl.model import Session, Tier, first_timestamp
-from compactctl.ports import Clock, CompactorSpec, HistoryMode, Offloader, Span, Summarizer
-from compactctl.registry import plugin
+from compactctl.ports import Clock, HistoryMode, Offloader, Span, Summarizer
 from compactctl.reports._document import session_document, short_path
 from compactctl.reports._words import size
 from compactctl.runs import Outcome, Setup, Window, Workbench, run, settings_hash
@@ -58,7 +58,7 @@ class Work:
 
 def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Setup:
     """Make the setup of a replay; raises SettingsError and UnknownNameError."""
-    spec = plugin("compactctl.compactors", CompactorSpec, settings["compactor"], "compactor")
+    spec = load_compactor(settings["compactor"])
     history = settings["history"]
     return Setup(
         spec,

@@ -18,20 +18,20 @@ from compactctl.cli._output import Target, shown, targets, write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._stored import Choice, Damage, names_of, read_sessions
 from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
+from compactctl.reports._overview import worst_first
 from compactctl.reports._paper import Paper
 from compactctl.reports._stored import StoredSession, report_document
 from compactctl.reports._tables import TABLES
 from compactctl.reports._terminal import in_depth, overview
 from compactctl.reports._timeline import MOST
 
-# Above this many sessions no output draws each one's turns; a sparkline needs far fewer points.
+# Above this many sessions no output draws each one's turns.
 _DRAWN = 20
-_SPARK_POINTS = 24
 
 
 def report(
     sessions: Annotated[
-        list[str] | None, typer.Argument(help="Session ids, or what they begin with. [default: all in the directory]")
+        list[str] | None, typer.Argument(metavar="[SESSION]...", help="Session ids, or how they begin. [default: all]")
     ] = None,
     run: Annotated[str | None, typer.Option(help="This run (its id or beginning), not the last complete one.")] = None,
     all_runs: Annotated[bool, typer.Option("--all-runs", help="Every complete run of each session.")] = False,
@@ -74,21 +74,31 @@ def report(
     text = include_text or (bool(sessions) and any(not target.report.shared for target in wanted))
     if rows is not None and rows not in TABLES:
         raise UsageError(f"--rows {rows}: no such table; known: {', '.join(TABLES)}")
-    points = sys.maxsize if rows == "turns" else MOST if len(names) <= _DRAWN else _SPARK_POINTS
+    points = sys.maxsize if rows == "turns" else MOST if len(names) <= _DRAWN else None
     damage = Damage()
     found: list[StoredSession] = []
-    with progress(quiet=quiet) as show, _no_collector():
-        for place, stored in read_sessions(store, names, choice, damage, text=text, points=points):
-            found.append(stored)
-            show(place + 1, len(names), names[place])
-    notes(damage.warnings, quiet=quiet)
-    errors = _unmatched(found, damage, run, named=bool(sessions))
-    if found:
-        document = report_document(found) | ({"rows": rows} if rows else {})
-        _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
-        for site in sites:
-            again = read_sessions(store, names, choice, Damage(), text=include_text, points=MOST)
-            write_site(site, document, again, include_text=include_text)
+    stored_as: list[str] = []
+    with _no_collector():
+        with progress(quiet=quiet) as show:
+            for place, stored in read_sessions(store, names, choice, damage, text=text, points=points):
+                found.append(stored)
+                stored_as.append(names[place])
+                show(place + 1, len(names), names[place])
+        notes(damage.warnings, quiet=quiet)
+        errors = _unmatched(found, damage, run, named=bool(sessions))
+        if found:
+            if points is None and any(target.report.name == "html" for target in wanted):
+                # A page draws the worst sessions, which are known only now.
+                for place in worst_first([stored.document for stored in found])[:_DRAWN]:
+                    again = Choice(run=found[place].document["run"])
+                    [(_, found[place])] = read_sessions(
+                        store, [stored_as[place]], again, damage, text=text, points=MOST
+                    )
+            document = report_document(found) | ({"rows": rows} if rows else {})
+            _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
+            for site in sites:
+                pages = read_sessions(store, names, choice, Damage(), text=include_text, points=MOST)
+                write_site(site, document, pages, include_text=include_text)
     return problems(errors)
 
 

@@ -12,7 +12,8 @@ import typer
 
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
-from compactctl.cli._output import targets, write
+from compactctl.cli._decide import decision_targets
+from compactctl.cli._output import write
 from compactctl.cli._say import note, problems
 from compactctl.cli._sweep import BATCH_CHARACTERS, Done, Figures, Memory, Plan, characters, sweep
 from compactctl.cli._work import setup_of
@@ -112,7 +113,7 @@ def tune(
         "state_dir": state_dir,
     }
     settings = opt.resolved(flags, config, no_config, set)
-    wanted = targets(format, output)
+    wanted = decision_targets("tune", format, output)
     setup = setup_of(settings)
     preferred = Prefer(_read(one_of(*Prefer), prefer, "--prefer"))
     if not 0 <= tolerance < 1:

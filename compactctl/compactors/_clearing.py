@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 from compactctl.context.view import Item, Kind, View
-from compactctl.model import byte_length
 
 CLEARED = "[old tool result cleared]"
 ANY_SIZE = -1
 
 
-def clearable(view: View, keep: int, *, spared: Collection[str] = (), only: Collection[str] = ()) -> list[int]:
-    """List the positions of the results that may be cleared: all but the newest ``keep``.
+class Clearing:
+    """Clears all results but the newest ``keep``.
 
-    Not those of ``spared`` tools, of tools that ``only`` does not name (where it names any), and not those that are
-    cleared already or would not be smaller for it.
+    Not those of ``spared`` tools, of tools that ``only`` does not name (where it names any), and not those that would
+    not be smaller for it. A view that only grew since the last time costs what is new in it.
     """
-    results = view.large_results(ANY_SIZE, 0, len(view))
-    old = results[: len(results) - keep] if keep > 0 else results
-    found = []
-    for position in old:
-        if byte_length(view.message(position).content) <= len(CLEARED):
-            continue
-        tool = view.tool_name(position) if spared or only else ""
-        if tool not in spared and (not only or tool in only):
-            found.append(position)
-    return found
 
+    def __init__(self, keep: int, *, spared: Collection[str] = (), only: Collection[str] = ()) -> None:
+        self.keep = keep
+        self.spared = frozenset(spared)
+        self.only = frozenset(only)
+        self._given: View | None = None
+        self._cleared: View | None = None
+        self._next = 0
 
-def cleared(view: View, positions: Sequence[int]) -> View:
-    """Give the view in which these results are cleared."""
-    return view.swapped([(position, _mark(view, view.item(position))) for position in positions])
+    def apply(self, view: View) -> View:
+        """Give the view in which the old results are cleared; the view itself where there is none."""
+        start, current = 0, view
+        if self._given is not None and self._cleared is not None:
+            if view.is_grown_from(self._cleared):
+                start = self._next
+            elif view.is_grown_from(self._given):
+                start, current = self._next, self._cleared.advanced(view.turn)
+        results = current.large_results(ANY_SIZE, start, len(current))
+        old = results[: max(len(results) - self.keep, 0)]
+        after = current.swapped([(p, _mark(current, current.item(p))) for p in old if self._may_clear(current, p)])
+        self._given, self._cleared, self._next = view, after, old[-1] + 1 if old else start
+        return after
 
-
-def freed(view: View, positions: Sequence[int]) -> int:
-    """Give the weight that clearing these results would free."""
-    return sum(item.weight - _mark(view, item).weight for item in map(view.item, positions))
+    def _may_clear(self, view: View, position: int) -> bool:
+        if view.item(position).result_bytes <= len(CLEARED):
+            return False
+        tool = view.tool_name(position) if self.spared or self.only else ""
+        return tool not in self.spared and (not self.only or tool in self.only)
 
 
 def _mark(view: View, item: Item) -> Item:

@@ -41,7 +41,7 @@ def read_again(view: View, start: int, limits: Reread) -> list[Item]:
             continue
         text = _clipped(item.message.content, min(room, limits.tokens_each * BYTES_PER_TOKEN))
         message = Message(USER, f"[file read again after the compaction: {path}]\n{text}", origin=Origin.HARNESS)
-        found[path] = view.made(message, Kind.REPLACED, item.index)
+        found[path] = view.made(message, Kind.REPLACED)
         room -= byte_length(text)
     return list(found.values())
 

@@ -183,7 +183,7 @@ def _module(place: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except FileNotFoundError as error:
-        if error.filename == place:
+        if error.filename == spec.origin:
             raise MissingPathError(f"no such file: {place!r}") from error
         raise UsageError(f"{place!r} could not be imported: {_said(error)}") from error
     except Exception as error:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from compactctl.compactors._ask import Answer, ask, failure_note
-from compactctl.compactors._clearing import clearable, cleared
+from compactctl.compactors._clearing import Clearing
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.compactors._reread import Reread, read_again
 from compactctl.context.view import Base, Kind, Meter, View
@@ -87,12 +87,10 @@ class ClaudeCodeCompactor(ListFace):
         self.summarizer = summarizer
         self.context_window = context_window
         self.auto = auto
-        self.clear = clear
-        self.keep_results = keep_results
+        self._clearing = Clearing(keep_results, spared=protect, only=CLEARABLE_TOOLS) if clear else None
         self.reread = Reread() if reread is None else reread
         self.meter: Meter = meter or Bytes4()
         self.summary_tokens = summary_tokens
-        self.protect = frozenset(protect)
         numbers = version_numbers(version)
         self.breaks_refills = not numbers or numbers >= FIRST_VERSION_WITH_REFILL_BREAKER
         self.stopped = ""
@@ -119,8 +117,8 @@ class ClaudeCodeCompactor(ListFace):
             return Step(view, step.record, quiet=self._promise())
         if self.stopped:
             return Step(view, self._record(view, view, Tier.NONE, trigger, notes=(self.stopped,)))
-        if self.clear:
-            smaller = cleared(view, clearable(view, self.keep_results, spared=self.protect, only=CLEARABLE_TOOLS))
+        if self._clearing is not None:
+            smaller = self._clearing.apply(view)
             if smaller is not view and self.occupied(smaller) < self.threshold:
                 return Step(smaller, self._record(view, smaller, Tier.WARN, trigger), True)
         if self._is_refill(view):

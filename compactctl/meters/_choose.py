@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from compactctl.context.view import Meter, MeterContext
-from compactctl.meters._bytes import Bytes4
 from compactctl.meters._fit import Calibrated, fit_usage
 from compactctl.meters._recorded import Timeline
 from compactctl.model import Message, Session
@@ -58,6 +57,8 @@ def best_meter(session: Session) -> tuple[Meter, str]:
     fit = fit_usage(session)
     if fit is not None:
         return Recorded(session, Calibrated(fit)), f"recorded usage, elsewhere {fit.sentence()}"
+    from compactctl.meters.bytes4 import Bytes4
+
     if session.overhead_tokens:
         overhead = session.overhead_tokens
         return WithOverhead(Bytes4(), overhead), f"{overhead:,} recorded overhead + UTF-8 bytes / 4 (no recorded usage)"

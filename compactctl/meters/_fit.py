@@ -13,7 +13,7 @@ from itertools import accumulate
 from statistics import median
 
 from compactctl.context.view import MeterContext
-from compactctl.meters._bytes import Bytes4
+from compactctl.meters._bytes import message_bytes
 from compactctl.meters._images import BASE64_TOKENS, IMAGE_TOKENS, base64_length, image_count
 from compactctl.meters._recorded import Segment, segments
 from compactctl.model import Message, Session
@@ -23,8 +23,6 @@ FEWEST_CALLS = 3
 # What text can be: 1 is dense CJK or hashes, 8 is a log of blanks. A slope outside is not that of this text.
 PLAUSIBLE_BYTES = (1.0, 8.0)
 ASSUMED_BYTES = 4.0
-
-_bytes = Bytes4()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ def _base64_length(message: Message) -> int:
 
 
 def _byte_count(message: Message) -> int:
-    return _bytes.weigh(message) - _base64_length(message)
+    return message_bytes(message) - _base64_length(message)
 
 
 def _points(segment: Segment, sizes: Sequence[int], fixed: Sequence[float]) -> list[tuple[float, float]]:

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from compactctl.meters._bytes import Bytes4
+from compactctl.context.view import MeterContext
+from compactctl.meters._bytes import message_bytes
 from compactctl.model import Message, Session
 from compactctl.ports import MeterSpec, RankSource
 
-__all__ = ["METER", "Bytes4", "estimate_tokens"]
+
+@dataclass(frozen=True, slots=True)
+class Bytes4:
+    """Counts UTF-8 bytes of content, call ids, names and arguments, and result ids; four make a token.
+
+    Not counted: roles, images, thinking, framing, tool definitions. CJK text is far denser than this says.
+    """
+
+    name = "bytes4"
+    steady = True
+    divisor = 4
+
+    def weigh(self, message: Message) -> int:
+        """Give the bytes of a message."""
+        return message_bytes(message)
+
+    def tokens(self, weight: int, context: MeterContext) -> int:
+        """Give bytes / 4, rounded down."""
+        return weight // 4
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
@@ -17,7 +37,7 @@ def estimate_tokens(messages: Iterable[Message]) -> int:
     >>> estimate_tokens([Message("user", "abc"), Message("user", "abc"), Message("user", "abc")])  # 9 bytes / 4
     2
     """
-    return sum(map(Bytes4().weigh, messages)) // 4
+    return sum(map(message_bytes, messages)) // 4
 
 
 def _make(session: Session | None, ranks: RankSource | None = None) -> Bytes4:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from compactctl.context.view import MeterContext
 from compactctl.meters._images import IMAGE_TOKENS, image_count
 from compactctl.model import ASSISTANT, SYSTEM, Message, Session
@@ -24,6 +26,7 @@ def quarter(text: str) -> int:
     return (utf16_units(text) + 3) // 4
 
 
+@dataclass(frozen=True, slots=True)
 class Dsh:
     """Prices blocks: each text, thinking and call has its quarter and 4 tokens, each message 4 more.
 
@@ -34,6 +37,7 @@ class Dsh:
 
     name = "dsh"
     steady = True
+    divisor = 1
 
     def weigh(self, message: Message) -> int:
         """Give the tokens of a message.

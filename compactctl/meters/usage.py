@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 from compactctl.context.view import MeterContext
-from compactctl.meters._bytes import Bytes4
+from compactctl.meters._bytes import message_bytes
 from compactctl.meters._fit import ASSUMED_BYTES, Calibrated, Fit, fit_usage
 from compactctl.meters._images import IMAGE_TOKENS, image_count
 from compactctl.meters._recorded import Timeline
@@ -27,9 +27,8 @@ class UsageMeter:
         self.fallback = fallback
         self.steady = not fallback.fit.segments
         self._timeline = Timeline(session, list(map(fallback.weigh, session.messages)))
-        weigh = Bytes4().weigh
         self._estimates = list(
-            accumulate((weigh(m) + 4 * IMAGE_TOKENS * image_count(m) for m in session.messages), initial=0)
+            accumulate((message_bytes(m) + 4 * IMAGE_TOKENS * image_count(m) for m in session.messages), initial=0)
         )
 
     def weigh(self, message: Message) -> int:

@@ -181,8 +181,8 @@ def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         chosen = "".join(f", {name} {_plain(value)}" for name, value in options.items() if value)
         told = f"{document['settings_hash']}: {settings.get('compactor')}, {settings.get('history')}{chosen}"
     else:
-        hashes = sorted({run["settings_hash"] or "none recorded" for run in document.get("runs", ())})
-        told = f"{len(hashes)} different: {', '.join(hashes)}" if hashes else "none recorded"
+        hashes = sorted({run["settings_hash"] for run in document.get("runs", ()) if run["settings_hash"]})
+        told = f"{len(hashes)} different: {', '.join(hashes)}" if hashes else "n/a"
     formats = _counted(" ".join(filter(None, (s["format"], s["harness_version"]))) for s in sessions)
     turns = total(sessions, "turns")
     return [
@@ -190,7 +190,7 @@ def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("decisions", f"tokens by {_counted(str(s['meter'] or 'n/a') for s in sessions)}"),
         (
             "real tokens",
-            _counted(real_source(s) if len(sessions) > 1 else str(s["real_tokens_from"]) for s in sessions),
+            _counted(real_source(s) if len(sessions) > 1 else s["real_tokens_from"] or "n/a" for s in sessions),
         ),
         ("window", _counted(_window(s) for s in sessions)),
         ("sessions", f"{len(sessions)} ({formats})" if sessions else "0"),

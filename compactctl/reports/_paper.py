@@ -57,11 +57,12 @@ class Paper:
         indent: str = "",
     ) -> None:
         """Write rows with aligned columns; ``right`` says which are aligned to the right, ``styles`` is for rows."""
-        widths = [max([cells(row[i]) for row in rows], default=0) for i in range(len(right))]
+        sizes = [[cells(cell) for cell in row] for row in rows]
+        widths = [max(column) for column in zip(*sizes, strict=True)]
         for number, row in enumerate(rows):
             padded = [
-                " " * (width - cells(cell)) + cell if to_right else cell + " " * (width - cells(cell))
-                for cell, width, to_right in zip(row, widths, right, strict=True)
+                " " * (width - taken) + cell if to_right else cell + " " * (width - taken)
+                for cell, taken, width, to_right in zip(row, sizes[number], widths, right, strict=True)
             ]
             self.line(indent + "  ".join(padded).rstrip(), styles[number] if styles else "")
 

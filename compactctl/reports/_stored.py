@@ -7,20 +7,17 @@ window; what they do not hold is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactctl.model import AnchorType, Tier, Trigger
+from compactctl.model import CompactionRecord
 from compactctl.reports._document import NOTHING_FOUND, by_tier_names, root_document
 from compactctl.reports._timeline import MOST, Timeline
 from compactctl.runs import SUMMARY_FAILED
 
 # What the store itself writes into an end line.
 _STORES_OWN = frozenset({"event", "run", "seq", "status", "stored", "sha"})
-# Looked up once for each of thousands of rows: a dict is several times as quick as the enum.
-_LABELS = {int(tier): tier.label for tier in Tier}
-_TRIGGERS = {str(trigger): str(trigger) for trigger in Trigger}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +64,26 @@ class StoredSession:
     bad_records: int = 0
 
 
-def stored_session(lines: RunLines, *, text: bool = True, points: int = MOST) -> StoredSession:
+def stored_session(lines: RunLines, *, text: bool = True, points: int | None = MOST) -> StoredSession:
     """Make a session's document and what else the reports show of it.
 
-    Without ``text``, summaries, anchors and file names are not kept, and ``points`` is how many the timeline has at
-    most: hundreds of sessions fit into memory.
+    Without ``text``, summaries, anchors and file names are not kept; ``points`` is how many the timeline has at most,
+    None for what a sparkline needs: hundreds of sessions fit into memory.
     """
     compactions: list[dict[str, Any]] = []
     offloads: dict[str, Offloaded] = {}
     bad = 0
-    for row in lines.records:
-        try:
-            compaction = compaction_of(row, numbered=bool(lines.id), text=text)
-            for entry in row.get("offloaded") or ():
-                path = entry["file_path"]
-                if path not in offloads:
-                    offloads[path] = _offloaded(entry, compaction["turn"])
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    for row in lines.records if lines.id else _normal(lines.records):
+        if row is None:
             bad += 1
             continue
+        compaction = compaction_of(row, text=text)
+        if not lines.id:
+            compaction["turn"] = compaction["trigger"] = None
+        for entry in row["offloaded"]:
+            path = entry["file_path"]
+            if path not in offloads:
+                offloads[path] = _offloaded(entry, compaction["turn"])
         compactions.append(compaction)
     if lines.id:
         document = {key: value for key, value in lines.end.items() if key not in _STORES_OWN}
@@ -101,7 +99,7 @@ def stored_session(lines: RunLines, *, text: bool = True, points: int = MOST) ->
         {key: value for key, value in (lines.start.get("settings") or {}).items() if key != "window"},
         lines.start.get("settings_hash"),
         lines.start.get("tool_version"),
-        Timeline.of(lines.turns, points),
+        Timeline.brief(lines.turns) if points is None else Timeline.of(lines.turns, points),
         tuple(offloads.values()),
         bad,
     )
@@ -129,58 +127,55 @@ def report_document(found: Sequence[StoredSession]) -> dict[str, Any]:
     return document | {"runs": runs, "details": found}
 
 
-def compaction_of(row: Mapping[str, Any], *, numbered: bool = True, text: bool = True) -> dict[str, Any]:
-    """Give what ``compaction_document`` gives for the record of this row, without making the record.
+def compaction_of(row: Mapping[str, Any], *, text: bool = True) -> dict[str, Any]:
+    """Give what ``compaction_document`` gives for the record that this row of ours is, without making the record.
 
-    ``numbered`` False says that the row knows neither its turn nor its trigger, as harness9's; without ``text``,
-    summary, anchors and file names are None. Raises ValueError, KeyError or TypeError where the row is not a record.
+    Without ``text``, summary, anchors and file names are None.
     """
-    get = row.get
-    before = int(row["tokens_before"])
-    offloaded = get("offloaded") or ()
-    anchors = get("anchors") or ()
-    tier = int(row["tier"])
+    offloaded, anchors = row["offloaded"], row["anchors"]
     return {
-        "turn": int(get("turn") or 0) if numbered else None,
-        "tier": tier,
-        "tier_name": _LABELS[tier],
-        "trigger": _TRIGGERS[get("trigger") or "pressure"] if numbered else None,
-        "tokens_before": before,
-        "tokens_after": int(row["tokens_after"]),
-        "reduction": 1.0 - float(get("compression_ratio") or 0.0) if before else 0.0,
-        "msgs_before": int(row["msgs_before"]),
-        "msgs_after": int(row["msgs_after"]),
-        "summarized": int(get("summarized") or 0),
+        "turn": row["turn"],
+        "tier": row["tier"],
+        "tier_name": row["tier_name"],
+        "trigger": row["trigger"],
+        "tokens_before": row["tokens_before"],
+        "tokens_after": row["tokens_after"],
+        "reduction": 1.0 - row["compression_ratio"] if row["tokens_before"] else 0.0,
+        "msgs_before": row["msgs_before"],
+        "msgs_after": row["msgs_after"],
+        "summarized": row["summarized"],
         "offloaded": len(offloaded),
-        "offloaded_bytes": sum([int(entry["bytes"]) for entry in offloaded]),
-        "preserved_tail": int(get("preserved_tail") or 0),
-        "dropped": int(get("dropped") or 0),
-        "error": str(get("error") or ""),
-        "notes": list(get("notes") or ()),
-        "tokens_after_offload": get("tokens_after_offload"),
+        "offloaded_bytes": sum([entry["bytes"] for entry in offloaded]),
+        "preserved_tail": row["preserved_tail"],
+        "dropped": row["dropped"],
+        "error": row.get("error", ""),
+        "notes": row["notes"],
+        "tokens_after_offload": row["tokens_after_offload"],
         "anchors_found": sum([anchor["content"] != NOTHING_FOUND for anchor in anchors]),
-        "summary_text": str(get("summary_text") or "") if text else None,
+        "summary_text": row["summary_text"] if text else None,
         "anchors": [_anchor(anchor) for anchor in anchors] if text else None,
-        "files": [str(entry["file_path"]) for entry in offloaded] if text else None,
-        "timestamp": get("timestamp"),
-        "duration": get("duration"),
+        "files": [entry["file_path"] for entry in offloaded] if text else None,
+        "timestamp": row["timestamp"],
+        "duration": row["duration"],
     }
 
 
+def _normal(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any] | None]:
+    """Give foreign rows as we write them, None for what is no record: lines of harness9 carry no hash of ours."""
+    for row in rows:
+        try:
+            yield CompactionRecord.from_json(row).to_json()
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            yield None
+
+
 def _anchor(anchor: Mapping[str, Any]) -> dict[str, str]:
-    kind = str(AnchorType(anchor["type"]))
-    return {"type": kind, "content": str(anchor["content"]), "origin": str(anchor.get("origin") or "")}
+    return {"type": anchor["type"], "content": anchor["content"], "origin": anchor.get("origin", "")}
 
 
 def _offloaded(entry: Mapping[str, Any], turn: int | None) -> Offloaded:
-    return Offloaded(
-        str(entry["file_path"]),
-        str(entry["tool_call_id"]),
-        str(entry.get("tool_name") or ""),
-        int(entry["bytes"]),
-        int(entry["lines"]),
-        turn,
-    )
+    path, call, tool = entry["file_path"], entry["tool_call_id"], entry["tool_name"]
+    return Offloaded(path, call, tool, entry["bytes"], entry["lines"], turn)
 
 
 def _recorded_by_harness9(

@@ -26,7 +26,6 @@ from compactctl.reports._words import percent, size, tokens
 
 _BAR = "█"
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
-_SPARK = 24
 _DEEP_SPARK = 72
 _FOLDED_LINES = 3
 _FOLDED_CHARACTERS = 320
@@ -73,7 +72,7 @@ def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[Stor
     styles = ["bold"]
     for place in worst_first(sessions):
         session = sessions[place]
-        blocks, marks = sparkline(details[place].timeline.points, _SPARK)
+        blocks, marks = sparkline(details[place].timeline.points)
         rows.append(
             [
                 safe(names[place]),
@@ -101,9 +100,11 @@ def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[Stor
 def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
     """Give the columns that fit; the least needed ones go first, the session and its tiers never."""
     keep = list(range(len(rows[0])))
+    if width is None:
+        return keep
     widths = [max(cells(row[i]) for row in rows) for i in keep]
     for spare in (8, 3, 7, 9, 5):
-        if width is None or sum(widths[i] for i in keep) + 2 * (len(keep) - 1) <= width:
+        if sum(widths[i] for i in keep) + 2 * (len(keep) - 1) <= width:
             break
         keep.remove(spare)
     return keep
@@ -171,9 +172,11 @@ def _tier_table(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
 
 def _fitting_tiers(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
     keep = list(range(len(rows[0])))
+    if width is None:
+        return keep
     widths = [max(cells(row[i]) for row in rows) for i in keep]
     for spare in (3, 8):
-        if width is None or sum(widths[i] for i in keep) + 2 * len(keep) <= width:
+        if sum(widths[i] for i in keep) + 2 * len(keep) <= width:
             break
         keep.remove(spare)
     return keep
@@ -315,10 +318,9 @@ def _anchor_name(anchor: Mapping[str, Any]) -> str:
 def _folded(text: str) -> str:
     """Give the first lines of a text as one, and how much more there is."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    shown = " / ".join(lines[:_FOLDED_LINES])[:_FOLDED_CHARACTERS]
-    more = len(text) - sum(len(line) for line in lines[:_FOLDED_LINES])
-    cut = len(lines) > _FOLDED_LINES or len(" / ".join(lines[:_FOLDED_LINES])) > _FOLDED_CHARACTERS
-    return safe(shown) + (f" ... ({more:,} more characters)" if cut and more > 0 else "")
+    shown = "\n".join(lines[:_FOLDED_LINES])[:_FOLDED_CHARACTERS]
+    more = len("\n".join(lines)) - len(shown)
+    return safe(shown.replace("\n", " / ")) + (f" ... ({more:,} more characters)" if more else "")
 
 
 def _count(number: int | None) -> str:

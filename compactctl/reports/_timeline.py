@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 # More points than this no screen and no page shows; longer runs are kept as buckets of turns.
 MOST = 480
+# How many places a sparkline in a table has.
+SPARK = 24
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MARKS = " wsFE"
@@ -26,11 +29,11 @@ class Point(NamedTuple):
     tier: int
     before: int
     tokens: int
-    lowest: int
-    real: int | None
-    recorded: int | None
-    failed: bool
-    parts: Mapping[str, int]
+    lowest: int = 0
+    real: int | None = None
+    recorded: int | None = None
+    failed: bool = False
+    parts: Mapping[str, int] = MappingProxyType({})
 
     @property
     def turns(self) -> str:
@@ -52,6 +55,19 @@ class Timeline:
         if width == 1:
             return cls(tuple(map(_point, rows)), len(rows))
         return cls(tuple(_bucket(rows[i : i + width]) for i in range(0, len(rows), width)), len(rows))
+
+    @classmethod
+    def brief(cls, rows: Sequence[Mapping[str, Any]]) -> Self:
+        """Take what a sparkline needs of the turn lines, tokens and tiers alone; the rest of each point is empty."""
+        tokens, tiers = [row["tokens"] for row in rows], [row["tier"] for row in rows]
+        width = -(-len(rows) // SPARK) if rows else 1
+        return cls(
+            tuple(
+                Point(i, min(i + width, len(rows)) - 1, max(tiers[i : i + width]), 0, max(tokens[i : i + width]))
+                for i in range(0, len(rows), width)
+            ),
+            len(rows),
+        )
 
     def at_most(self, most: int) -> tuple[Point, ...]:
         """Give at most so many points, merging neighbours."""
@@ -119,12 +135,12 @@ def merged(points: Sequence[Point]) -> Point:
     )
 
 
-def sparkline(points: Sequence[Point], width: int) -> tuple[str, str]:
+def sparkline(points: Sequence[Point], width: int = SPARK) -> tuple[str, str]:
     """Give tokens over turns in blocks, scaled to the largest view, and below them the highest tier of each place.
 
     Marks are ``w`` Warn, ``s`` Soft, ``F`` Full and ``E`` Emergency.
 
-    >>> sparkline([Point(i, i, i, 0, tokens, 0, 0, 0, False, {}) for i, tokens in enumerate((1, 50, 99))], 8)
+    >>> sparkline([Point(i, i, i, 0, tokens) for i, tokens in enumerate((1, 50, 99))])
     ('▁▅█', ' ws')
     """
     step = -(-len(points) // width) if points else 1

@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from compactctl.reports._decisions import decision_table
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._tables import table
@@ -17,7 +18,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 def render(document: Mapping[str, Any]) -> bytes:
     """Give the table with a line of column names; unknown values are empty, numbers are never quoted or prefixed."""
-    made = table(document)
+    made = decision_table(document) or table(document)
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([column.name for column in made.columns])

@@ -6,8 +6,9 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactctl.model import Tier
 from compactctl.reports._effects import Effects, effects
@@ -22,9 +23,11 @@ from compactctl.reports._timeline import sparkline
 from compactctl.reports._titles import title_of, title_of_all
 from compactctl.reports._words import percent, size, tokens
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 LIMIT = 500_000
-MOST_ROWS = 500
-_SPARK = 24
+MOST_ROWS = 250
 
 
 class Measure(NamedTuple):
@@ -74,7 +77,8 @@ class Section:
 def render(document: Mapping[str, Any]) -> bytes:
     """Give the page, below ``LIMIT`` bytes where sessions can be drawn smaller or fewer."""
     page = b""
-    for measure in _MEASURES:
+    # Many sessions never fit in the first measures: trying them would cost more than the page itself.
+    for measure in _MEASURES[0 if len(document["sessions"]) <= 20 else 2 :]:
         page = _page(document, measure)
         if len(page) <= LIMIT:
             break
@@ -87,8 +91,6 @@ def index(document: Mapping[str, Any], pages: Sequence[str]) -> bytes:
 
 
 def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = ()) -> bytes:
-    from jinja2 import Environment, StrictUndefined
-
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     details: Sequence[StoredSession] = document.get("details", ())
     order = worst_first(sessions)
@@ -98,31 +100,42 @@ def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = 
         _section(f"s{place}", sessions[place], details[place] if details else None, share, measure) for place in drawn
     ]
     linked = dict(enumerate(pages)) if pages else {place: f"#s{place}" for place in drawn}
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
     style, script = _asset("page.css"), _asset("page.js")
     listed = order if pages else order[:MOST_ROWS]
     tiers = tier_rows(sessions)
-    template = environment.from_string(_asset("page.html.j2"))
-    return template.render(
-        document=document,
-        title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
-        header=header(document),
-        rows=[_row(sessions[i], details[i] if details else None, linked.get(i)) for i in listed],
-        more_rows=len(order) - len(listed),
-        sections=sections,
-        undrawn=0 if pages else len(order) - len(drawn),
-        tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
-        turns=sum(row.turns or 0 for row in tiers),
-        findings=finding_groups(sessions),
-        gaps=coverage(sessions),
-        summaries=f"{summary_words(sessions)}; {cost_words(sessions)}",
-        omitted=any(session.get("text_omitted") for session in sessions),
-        style=style,
-        script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
-    ).encode("utf-8", "backslashreplace")
+    return (
+        _template()
+        .render(
+            document=document,
+            title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
+            header=header(document),
+            rows=[_row(sessions[i], details[i] if details else None, linked.get(i)) for i in listed],
+            more_rows=len(order) - len(listed),
+            sections=sections,
+            undrawn=0 if pages else len(order) - len(drawn),
+            tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
+            turns=sum(row.turns or 0 for row in tiers),
+            findings=finding_groups(sessions),
+            gaps=coverage(sessions),
+            summaries=f"{summary_words(sessions)}; {cost_words(sessions)}",
+            omitted=any(session.get("text_omitted") for session in sessions),
+            style=style,
+            script=script,
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
+        .encode("utf-8", "backslashreplace")
+    )
+
+
+@cache
+def _template() -> Template:
+    """Compile the template, once however many pages are made of it."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
+    return environment.from_string(_asset("page.html.j2"))
 
 
 def _section(
@@ -169,7 +182,7 @@ def _cut(text: str, measure: Measure) -> str:
 
 
 def _row(session: Mapping[str, Any], detail: StoredSession | None, link: str | None) -> Mapping[str, Any]:
-    blocks, _ = sparkline(detail.timeline.points, _SPARK) if detail else ("", "")
+    blocks, _ = sparkline(detail.timeline.points) if detail else ("", "")
     counts = session["compactions_by_tier"]
     return {
         "session": session,

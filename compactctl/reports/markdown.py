@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactctl.model import Tier
+from compactctl.reports._decisions import decision_markdown
 from compactctl.reports._notices import notices
 from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
 from compactctl.reports._safe import safe
@@ -46,6 +47,9 @@ def _shown(match: re.Match[str]) -> str:
 
 def render(document: Mapping[str, Any]) -> bytes:
     """Give the report; sessions beyond the worst ones are counted, not listed."""
+    decided = decision_markdown(document)
+    if decided is not None:
+        return decided
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     lines = [f"## compactctl {text(document['tool_version'])}: {len(sessions)} sessions", ""]
     lines += [f"- {name}: {text(value)}" for name, value in header(document)]

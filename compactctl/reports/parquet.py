@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compactctl.errors import UsageError
+from compactctl.reports._decisions import decision_table
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._tables import frame, table
 
@@ -18,7 +19,7 @@ def render(document: Mapping[str, Any]) -> bytes:
         import duckdb
     except ImportError:
         raise UsageError("parquet needs duckdb: pip install 'compactctl[parquet]'") from None
-    made = table(document)
+    made = decision_table(document) or table(document)
     rows = frame(made)
     kinds = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN"}
     chosen = ", ".join(f'CAST("{column.name}" AS {kinds[column.type]}) AS "{column.name}"' for column in made.columns)

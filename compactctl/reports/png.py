@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compactctl.reports._decisions import decision_figure
 from compactctl.reports._pictures import figure_of, picture
 from compactctl.reports._spec import ReportSpec
 
 
 def render(document: Mapping[str, Any]) -> bytes:
     """Give the picture."""
-    return picture(figure_of(document), "png")
+    return picture(decision_figure(document) or figure_of(document), "png")
 
 
 REPORT = ReportSpec("png", "a picture (PNG)", render, (".png",), details=True)

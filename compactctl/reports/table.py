@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.reports._decisions import decision_text
 from compactctl.reports._facts import facts
 from compactctl.reports._measures import NOTE, measure_lines
 from compactctl.reports._notices import notices
@@ -13,7 +14,6 @@ from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import in_depth, overview
-from compactctl.reports._tuning_text import tuning_text
 from compactctl.reports._words import blocks, percent, size, tiers, tokens
 
 _STYLES = {"warn": "yellow", "soft": "cyan", "full": "blue", "emergency": "bold red"}
@@ -249,8 +249,7 @@ def render(document: Mapping[str, Any]) -> bytes:
     if document["command"] == "inspect":
         return facts(document).encode("utf-8", "backslashreplace")
     paper = Paper()
-    if document["command"] == "tune":
-        tuning_text(document, paper)
+    if decision_text(document, paper):
         return paper.text().encode("utf-8", "backslashreplace")
     if document["command"] == "report":
         (in_depth if len(document["sessions"]) == 1 else overview)(document, paper)

@@ -152,8 +152,7 @@ class Dir:
                 if not create:
                     return None
                 _make_with_parents(fs, path)
-                fd = fs.open(text, _DIR)
-                _despite_umask(fs, fd, DIR_MODE)
+                fd = _open_made(fs, text, None)
         except OSError as exc:
             raise store_error(text, exc) from exc
         return cls._checked(fs, fd, text)
@@ -203,9 +202,7 @@ class Dir:
         with suppress(FileExistsError):
             self.fs.mkdir(name, self.fd)
         self.fs.sync(self.fd)
-        fd = self.fs.open(name, _DIR, self.fd)
-        _despite_umask(self.fs, fd, DIR_MODE)
-        return fd
+        return _open_made(self.fs, name, self.fd)
 
     def names(self) -> list[str]:
         """Give all names in the directory, sorted."""
@@ -375,6 +372,16 @@ def store_error(path: str, exc: OSError) -> StoreError:
     if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreError(f"{path!r} could not be written: {exc.strerror}; free some space or use another --state-dir")
     return StoreError(f"{path!r} could not be used: {exc.strerror}; check it or use another --state-dir")
+
+
+def _open_made(fs: Fs, name: str, dir_fd: int | None) -> int:
+    fd = fs.open(name, _DIR, dir_fd)
+    try:
+        _despite_umask(fs, fd, DIR_MODE)
+    except BaseException:
+        fs.close(fd)
+        raise
+    return fd
 
 
 def _despite_umask(fs: Fs, fd: int, mode: int) -> None:

@@ -16,6 +16,7 @@ from compactctl.store.fs import Dir
 from compactctl.store.layout import IGNORE, JSONL, LOCKS, LOGS, RECORDS, TRASH, Layout
 from compactctl.store.lines import LogCounts
 from compactctl.store.locks import SessionLock
+from compactctl.store.log import locked_file
 from compactctl.store.reader import Store
 from compactctl.store.trash import (
     Deletion,
@@ -244,6 +245,7 @@ def _apply(store: Store, planned: PlannedSession, wait: float | None) -> Freed:
         lock = SessionLock.take(locks, deletion.name, planned.session, wait)
         try:
             if not planned.unfinished:
+                _nobody_writes(layout, deletion.name)
                 if deletion.drop is not None:
                     _still(store, deletion)
                 write_down(layout, deletion)
@@ -253,6 +255,14 @@ def _apply(store: Store, planned: PlannedSession, wait: float | None) -> Freed:
             raise
         lock.release(remove=deletion.drop is None)
         return freed
+
+
+def _nobody_writes(layout: Layout, name: str) -> None:
+    # Another state directory that keeps its records in the same place has a session lock of its own.
+    with layout.room(RECORDS) as home:
+        fd = locked_file(home, name + JSONL, 0) if home is not None else None
+        if home is not None and fd is not None:
+            home.fs.close(fd)
 
 
 def _still(store: Store, deletion: Deletion) -> None:

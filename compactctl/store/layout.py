@@ -41,6 +41,20 @@ class Layout:
         self.fs = fs
         self.state_dir = state_dir
         self.records_dir = records_dir
+        self._held: dict[str, Dir | None] | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep each room that is looked into open until the end of the block, for reading hundreds of sessions."""
+        held: dict[str, Dir | None] = {}
+        self._held = held
+        try:
+            yield
+        finally:
+            self._held = None
+            for room in held.values():
+                if room is not None:
+                    room.close()
 
     def room_path(self, room: str) -> str:
         """The path of a room of the store, for messages."""
@@ -51,20 +65,26 @@ class Layout:
     @contextmanager
     def room(self, room: str) -> Iterator[Dir | None]:
         """Open a room for looking, None where it does not exist."""
-        if room == RECORDS and self.records_dir is not None:
-            found = Dir.root(self.fs, self.records_dir)
-        else:
-            root = Dir.root(self.fs, self.state_dir)
-            if root is None:
-                found = None
-            else:
-                with root:
-                    found = root.child(room)
+        if self._held is not None:
+            if room not in self._held:
+                self._held[room] = self._opened(room)
+            yield self._held[room]
+            return
+        found = self._opened(room)
         try:
             yield found
         finally:
             if found is not None:
                 found.close()
+
+    def _opened(self, room: str) -> Dir | None:
+        if room == RECORDS and self.records_dir is not None:
+            return Dir.root(self.fs, self.records_dir)
+        root = Dir.root(self.fs, self.state_dir)
+        if root is None:
+            return None
+        with root:
+            return root.child(room)
 
     def make_room(self, room: str) -> Dir:
         """Open a room for writing, making the state directory and the room where they are missing."""
@@ -89,7 +109,7 @@ class Layout:
             if TMP + IGNORE in names or not names:
                 with root.alone():
                     root.publish(IGNORE, [b"*\n"])
-        except StoreError:
+        except BaseException:
             root.close()
             raise
         return root

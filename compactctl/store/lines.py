@@ -43,29 +43,33 @@ def seal(row: Mapping[str, Any]) -> bytes:
     return body + _SEAL + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
 
 
+def is_sealed(line: bytes) -> bool:
+    """Say whether a line without its newline has the form of one that compactctl wrote; its hash is not looked at."""
+    return line.startswith(_SEAL, -_TAIL)
+
+
 def unseal(line: bytes) -> dict[str, Any]:
     """Read a line without its newline, whether compactctl or harness9 wrote it; raises BadLineError."""
-    sealed = line.startswith(_SEAL, -_TAIL)
+    sealed = is_sealed(line)
     if sealed and line[-66:] != b'%b"}' % hashlib.sha256(line[:-_TAIL]).hexdigest().encode():
         raise BadLineError("wrong hash")
-    row = _parse(line)
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        row = _parse(line)
+    if type(row) is not dict:
+        raise BadLineError("not an object")
     if not sealed and ("run" in row or "sha" in row or "event" in row):
         raise BadLineError("no hash")
     return row
 
 
-def _parse(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> Any:
+    # orjson refuses lone surrogates, which the standard library takes.
     try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        # orjson refuses lone surrogates, which the standard library takes.
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise BadLineError("not JSON") from None
-    if not isinstance(row, dict):
-        raise BadLineError("not an object")
-    return row
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        raise BadLineError("not JSON") from None
 
 
 class Line(NamedTuple):
@@ -123,24 +127,28 @@ def raw_lines(fs: Fs, fd: int, size: int) -> Iterator[Line]:
         yield Line(number, start, None if too_long else bytes(held), ended=False)
 
 
-def read_rows(fs: Fs, fd: int, counts: LogCounts) -> Iterator[tuple[Line, dict[str, Any]]]:
+def read_rows(fs: Fs, fd: int, counts: LogCounts, *, harness9: bool = False) -> Iterator[tuple[Line, dict[str, Any]]]:
     """Give the usable objects of an open file with their lines, and count the others in ``counts``.
 
-    What a writer adds meanwhile is not looked at: the size is taken at the start.
+    Lines without a hash are used only where harness9 may have written them (``harness9``: among records). What a writer
+    adds meanwhile is not looked at: the size is taken at the start.
     """
     size = fs.fstat(fd).st_size
     for line in raw_lines(fs, fd, size):
+        text = line.text
         if not line.ended:
             counts.torn_bytes = size - line.offset
             return
         counts.lines += 1
-        if line.text is None:
+        if text is None:
             counts.bad.append(BadLine(line.number, line.offset, "too long"))
-        elif not line.text.strip():
+        elif not text or text.isspace():
             counts.blank += 1
         else:
             try:
-                row = unseal(line.text)
+                row = unseal(text)
+                if not harness9 and not is_sealed(text):
+                    raise BadLineError("no hash")
             except BadLineError as exc:
                 counts.bad.append(BadLine(line.number, line.offset, str(exc)))
                 continue

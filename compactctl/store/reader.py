@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from compactctl.errors import NothingMatchedError
 from compactctl.model import CompactionRecord
 from compactctl.store.fs import Fs, store_error
 from compactctl.store.layout import JSONL, RECORDS, TURNS, Layout
-from compactctl.store.lines import BadLine, Line, LogCounts, read_rows
+from compactctl.store.lines import BadLine, BadLineError, Line, LogCounts, is_sealed, raw_lines, read_rows, unseal
 from compactctl.store.trash import written_down
 from compactctl.store.writer import DONE, END, START, TURN, RunWriter
 
@@ -123,10 +123,8 @@ class Store:
             dropped = frozenset(note.drop or ()) if note is not None else frozenset()
             ends: dict[str, Mapping[str, Any]] = {}
             starts: dict[str, Mapping[str, Any] | None] = {}
-            for _, row in self.rows(RECORDS, name, LogCounts()):
-                if not row.get("run"):
-                    starts[""] = None
-                    break
+            if self._holds_records_without_run(name):
+                starts[""] = None
             for _, row in self.rows(TURNS, name, LogCounts()):
                 run = str(row.get("run"))
                 if row.get("event") == START:
@@ -137,6 +135,24 @@ class Store:
                 if run not in dropped:
                     found[run] = Run(run, self.session_id(name), start, ends.get(run))
         return list(found.values())
+
+    def _holds_records_without_run(self, name: str) -> bool:
+        """Look for a record of harness9; compactctl's own lines are told by their form and not parsed."""
+        with self.layout.room(RECORDS) as home:
+            fd = home.open_file(name + JSONL) if home is not None else None
+            if home is None or fd is None:
+                return False
+            try:
+                for line in raw_lines(home.fs, fd, home.fs.fstat(fd).st_size):
+                    if line.ended and line.text and line.text.strip() and not is_sealed(line.text):
+                        with suppress(BadLineError):
+                            unseal(line.text)
+                            return True
+            except OSError as exc:
+                raise store_error(home.label(name + JSONL), exc) from exc
+            finally:
+                home.fs.close(fd)
+        return False
 
     def last_complete_run(self, session: str) -> Run | None:
         """Give the newest run that a report may count, None where there is none."""
@@ -165,7 +181,7 @@ class Store:
             if home is None or fd is None:
                 return
             try:
-                yield from read_rows(home.fs, fd, counts)
+                yield from read_rows(home.fs, fd, counts, harness9=room == RECORDS)
             except OSError as exc:
                 raise store_error(home.label(name + JSONL), exc) from exc
             finally:

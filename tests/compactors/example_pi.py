@@ -1,13 +1,15 @@
-from compactctl import Message, SummaryRequest, estimate_tokens
+from compactctl import Message, Summarizer, SummaryRequest, estimate_tokens
 
 
 class Pi:
     """Follows pi 0.73: near the end of the window all but the newest 20,000 tokens become a summary."""
 
-    def __init__(self, context_window, summarizer, reserve=16_384, keep_recent=20_000):
+    def __init__(
+        self, context_window: int, summarizer: Summarizer, reserve: int = 16_384, keep_recent: int = 20_000
+    ) -> None:
         self.limit, self.keep, self.summarizer = context_window - reserve, keep_recent, summarizer
 
-    def compact(self, messages):
+    def compact(self, messages: list[Message]) -> list[Message]:
         if estimate_tokens(messages) <= self.limit:
             return messages
         start = 1 if messages[0].role == "system" else 0

@@ -7,29 +7,14 @@ import pytest
 from compactctl.compactors.dsh import COMPACTOR, DshCompactor, checkpoint_message
 from compactctl.context.prune import ToolResultPruner
 from compactctl.context.view import Base, View
-from compactctl.errors import SettingsError, SummarizerError
+from compactctl.errors import SettingsError
 from compactctl.meters.dsh import Dsh
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, Tier, ToolCall, Trigger
-from compactctl.ports import SummaryFormat, SummaryReply, SummaryRequest
+from compactctl.ports import SummaryFormat
 from compactctl.replay import Limits, replay
+from tests.compactors.scenes import Says
 
 METER = Dsh()
-
-
-class Says:
-    """A summarizer that gives these answers, the last one again and again; None fails."""
-
-    def __init__(self, *answers: str | None) -> None:
-        self.answers = answers
-        self.requests: list[SummaryRequest] = []
-
-    def summarize(self, request: SummaryRequest) -> SummaryReply:
-        """Give the next answer."""
-        self.requests.append(request)
-        answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
-        if answer is None:
-            raise SummarizerError("no answer")
-        return SummaryReply(answer)
 
 
 def user(tokens: int) -> Message:
@@ -136,7 +121,7 @@ def test_one_token_less_is_accepted() -> None:
 def test_it_tries_again_and_then_goes_on() -> None:
     """Still above the threshold, it compacts once more, then tells the error and the turn goes on with what it has."""
     summarizer = Says("s" * 4 * 200)
-    # Each summary has 200 tokens more than the frame: 438 - 320 + 200 + frame - 1 = 376 and more, above floor(350 x .8).
+    # 438 - 320 + 200 + the frame - 1 = 376 and more, which is not below floor(350 x 0.8) = 280.
     step = DshCompactor(summarizer, 350, pruner=None).step(view(*SESSION), Trigger.PRESSURE)
 
     assert len(summarizer.requests) == 2

@@ -150,6 +150,19 @@ def test_a_generation_grows_with_every_change_and_with_nothing_else() -> None:
     assert not view.advanced(1).replaced(0, 1, ()).pristine
 
 
+def test_a_view_knows_what_it_grew_from() -> None:
+    """A view that recorded messages joined is told from one that was cut, and from one of another session."""
+    messages = [Message(USER, "a"), Message(ASSISTANT, "b"), Message(ASSISTANT, "c")]
+    view = Base(messages, METER).view(0)
+    cut = view.replaced(0, 1, ())
+
+    assert view.advanced(1).is_grown_from(view)
+    assert cut.advanced(1).is_grown_from(cut)
+    assert not cut.is_grown_from(view)
+    assert not view.is_grown_from(view.advanced(1))
+    assert not Base(messages, METER).view(1).is_grown_from(view)
+
+
 def test_a_result_knows_its_tool_by_its_call() -> None:
     """A result that does not name its tool has the name of the nearest call before it, also after it was replaced."""
     messages = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -12,12 +14,13 @@ from typing import Any
 import orjson
 import pytest
 
+from compactctl.cli import app
+
 ROOT = Path(__file__).parents[2]
 Command = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
-def _run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the command line as a user does, from the directory of the project, without any of the user's settings."""
+def _process(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
     kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent", "PYTHONWARNINGS": "error"}
     return subprocess.run(
         [sys.executable, "-m", "compactctl", *map(str, arguments)],
@@ -29,10 +32,27 @@ def _run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProc
     )
 
 
+def _call(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    out, err = io.BytesIO(), io.BytesIO()
+    with (
+        contextlib.chdir(ROOT),
+        contextlib.redirect_stdout(io.TextIOWrapper(out, encoding="utf-8", write_through=True)),
+        contextlib.redirect_stderr(io.TextIOWrapper(err, encoding="utf-8", write_through=True)),
+    ):
+        status = app.run(list(map(str, arguments)))
+        return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="session")
+def process() -> Command:
+    """The command line as a process of its own: arguments, and variables of the environment."""
+    return _process
+
+
 @pytest.fixture(scope="session")
 def command() -> Command:
-    """The command line as a function of its arguments."""
-    return _run
+    """The command line as a function of its arguments, in this process."""
+    return _call
 
 
 @pytest.fixture(scope="session")
@@ -50,11 +70,12 @@ def state(replayed: tuple[Path, dict[str, Any]]) -> Path:
 
 
 @pytest.fixture
-def report(state: Path, command: Command) -> Callable[..., bytes]:
+def report(state: Path, command: Command, process: Command) -> Callable[..., bytes]:
     """Run ``compactctl report`` over the samples and give its stdout; it must succeed and say nothing on stderr."""
 
     def run(*arguments: str | Path, **environment: str) -> bytes:
-        done = command("report", "--state-dir", state, *arguments, **environment)
+        run_it = process if environment else command
+        done = run_it("report", "--state-dir", state, *arguments, **environment)
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,15 +51,22 @@ def test_pictures(name: str, session: tuple[str, ...], report: Report, golden: G
     golden(name, path.read_bytes())
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "html", "csv", "parquet"])
-def test_same_bytes_again(suffix: str, report: Report, tmp_path: Path) -> None:
+def test_same_bytes_again(report: Report, tmp_path: Path) -> None:
     """Two runs give the same bytes, whatever the terminal, the colours and the hash seed are."""
-    pytest.importorskip("duckdb") if suffix == "parquet" else None
-    first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"
-    report("-q", "-o", first, COLUMNS="40", PYTHONHASHSEED="1", NO_COLOR="1")
-    report("-q", "-o", second, COLUMNS="200", PYTHONHASHSEED="2", FORCE_COLOR="1", CLICOLOR_FORCE="1", TERM="xterm")
+    suffixes = ["txt", "png", "svg", "html", "csv", "md", "json"]
+    if importlib.util.find_spec("duckdb"):
+        suffixes.append("parquet")
+    first, second = ([tmp_path / f"{run}.{suffix}" for suffix in suffixes] for run in ("first", "second"))
+    report("-q", *_outputs(first), COLUMNS="40", PYTHONHASHSEED="1", NO_COLOR="1")
+    report(
+        "-q", *_outputs(second), COLUMNS="200", PYTHONHASHSEED="2", FORCE_COLOR="1", CLICOLOR_FORCE="1", TERM="xterm"
+    )
 
-    assert first.read_bytes() == second.read_bytes()
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def _outputs(paths: list[Path]) -> list[str]:
+    return [word for path in paths for word in ("-o", str(path))]
 
 
 @pytest.mark.parametrize("environment", [{"COLUMNS": "30"}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}, {"TERM": "dumb"}])

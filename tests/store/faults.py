@@ -16,6 +16,10 @@ T = TypeVar("T")
 KILLED = 86  # the exit status of a process that died on purpose
 
 
+class Died(BaseException):
+    """Stands for the death of the process: from now on the file system does nothing more, clean-up code included."""
+
+
 class Fault(StrEnum):
     """What happens at the chosen operation."""
 
@@ -38,10 +42,13 @@ ERRORS = (Fault.ENOSPC, Fault.EIO, Fault.EACCES, Fault.EDQUOT)
 class FaultyFs(Fs):
     """Counts operations, and lets the one with number ``at`` (from 1) fail; 0 lets none.
 
-    ``lasting`` lets every later one of the same kind fail as well, as a full disk does.
+    ``lasting`` lets every later write fail as well, as on a full disk. A deadly fault ends the process where ``really``
+    says so, and otherwise only ends everything that this object does, which to the disk is the same.
     """
 
-    def __init__(self, at: int = 0, fault: Fault = Fault.KILL, *, lasting: bool = False) -> None:
+    def __init__(self, at: int = 0, fault: Fault = Fault.KILL, *, lasting: bool = False, really: bool = False) -> None:
+        self.really = really
+        self.dead = False
         self.at = at
         self.fault = fault
         self.lasting = lasting
@@ -49,6 +56,8 @@ class FaultyFs(Fs):
         self.seen: list[str] = []
 
     def _once(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        if self.dead:
+            raise Died
         self.count += 1
         if not self.at:
             self.seen.append(call.__name__)
@@ -60,19 +69,25 @@ class FaultyFs(Fs):
 
     def _fail(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.fault is Fault.KILL:
-            os._exit(KILLED)
+            self._die()
         if self.fault is Fault.TORN:
             if call is os.write:
                 os.write(args[0], args[1][: len(args[1]) // 2])
             else:
                 with suppress(OSError):
                     call(*args, **kwargs)
-            os._exit(KILLED)
+            self._die()
         if self.fault is Fault.INTERRUPT:
             raise KeyboardInterrupt
         if self.fault is not Fault.SHORT:
             number = getattr(errno, self.fault.value)
             raise OSError(number, os.strerror(number))
+
+    def _die(self) -> None:
+        if self.really:
+            os._exit(KILLED)
+        self.dead = True
+        raise Died
 
 
 def in_child(work: Callable[[], object]) -> int:

@@ -13,7 +13,7 @@ from compactctl.errors import CompactctlError, NothingMatchedError, StoreError
 from compactctl.store import Failures, Store, open_store
 from compactctl.store.fs import Fs
 from compactctl.store.gc import Selection, apply_gc, plan_gc
-from tests.store.faults import DEADLY, HARMLESS, KILLED, Fault, FaultyFs, in_child
+from tests.store.faults import DEADLY, HARMLESS, KILLED, Died, Fault, FaultyFs, in_child
 from tests.store.scenes import Picture, Scene, around, damage, picture, plant_decoys, play, temporaries, tree
 
 # `just torture` takes every point; CI takes all points of the deadly faults in replays, and a share of the others.
@@ -60,14 +60,17 @@ class Result:
         return self.failures is not None and self.failures.total == 0
 
 
-def suffer(fault: Fault, work: Callable[[], Failures | None]) -> Result:
-    """Do something that meets a fault."""
-    if fault in DEADLY:
+def suffer(fs: FaultyFs, work: Callable[[], Failures | None]) -> Result:
+    """Do something that meets a fault; in the torture suite a process really dies of the deadly ones."""
+    if fs.fault in DEADLY and TORTURE:
+        fs.really = True
         status = in_child(work)
         assert status in (KILLED, 0), status
         return Result()
     try:
         return Result(work())
+    except Died:
+        return Result()
     except (CompactctlError, KeyboardInterrupt) as error:
         return Result(error=error)
 
@@ -85,7 +88,7 @@ def crash_a_replay(root: Path, scene: Scene, expected: Picture, fs: FaultyFs, te
     """Let a replay meet a fault; then the store must hold no damage, and a second replay must give what one gives."""
     with fresh(root, template) as there:
         decoys = plant_decoys(there)
-        result = suffer(fs.fault, lambda: play(there, scene, fs))
+        result = suffer(fs, lambda: play(there, scene, fs))
         store = open_store(there / "state")
         place = (scene.name, fs.at, fs.fault, result)
 
@@ -129,7 +132,7 @@ def crash_a_removal(root: Path, template: Path, scene: Scene, fs: FaultyFs) -> N
         name = open_store(there / "state").layout.resolve(scene.session)[0]
         before = kept(there)
         selection = Selection((scene.session,))
-        result = suffer(fs.fault, lambda: collect(there, selection, fs))
+        result = suffer(fs, lambda: collect(there, selection, fs))
         place = (fs.at, fs.fault, result)
         store = open_store(there / "state")
 
@@ -156,7 +159,7 @@ def crash_a_trim(root: Path, template: Path, scene: Scene, expected: Picture, fs
     with fresh(root, template) as there:
         before = [run.id for run in open_store(there / "state").runs(scene.session)]
         selection = Selection((scene.session,), keep_runs=1)
-        result = suffer(fs.fault, lambda: collect(there, selection, fs))
+        result = suffer(fs, lambda: collect(there, selection, fs))
         place = (fs.at, fs.fault, result)
         store = open_store(there / "state")
 

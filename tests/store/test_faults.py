@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,16 +111,17 @@ def test_a_fault_at_any_operation_of_a_recovery(disk: Path, record_property: Rec
     with fresh(disk / "count") as root:
         fs = FaultyFs()
         play(root, scene, fs)
-    torn = [at for at, name in enumerate(fs.seen, 1) if name in ("write", "link", "fsync")]
+    writes = [at for at, name in enumerate(fs.seen, 1) if name in ("write", "link", "fsync")]
 
     injected = 0
-    for first in torn[:: 1 if TORTURE else 9]:
+    for first in writes[:: 3 if TORTURE else 12]:
         with fresh(disk / "crashed") as root:
-            suffer(Fault.TORN, lambda root=root, first=first: play(root, scene, FaultyFs(first, Fault.TORN)))
+            torn_fs = FaultyFs(first, Fault.TORN)
+            suffer(torn_fs, partial(play, root, scene, torn_fs))
             with fresh(disk / "count", root) as copy:
-                count = operations(lambda fs, copy=copy: play(copy, scene, fs))
+                count = operations(partial(play, copy, scene))
             for fault in (Fault.KILL, Fault.TORN, Fault.EIO, Fault.ENOSPC):
-                for at in range(1 + first % 7, count + 1, 1 if TORTURE else 7):
+                for at in range(1 + first % 7, count + 1, 2 if TORTURE else 9):
                     crash_a_replay(disk / "point", scene, expected, FaultyFs(at, fault), root)
                     injected += 1
 

@@ -35,7 +35,7 @@ def transcript(session: str, call: str) -> str:
 def test_hostile_ids_through_every_command(
     disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], record_property: Record
 ) -> None:
-    """Replay, verify and gc of more than 60 hostile ids leave everything around the state directory as it was."""
+    """Replay, report, verify and gc of more than 60 hostile ids change nothing around the state directory."""
     monkeypatch.chdir(disk)
     for number, id in enumerate(IDS):
         (disk / f"in/{number}.jsonl").parent.mkdir(exist_ok=True)
@@ -51,8 +51,10 @@ def test_hostile_ids_through_every_command(
     assert any((disk / "state/tool_results").rglob("*.txt"))
 
     assert run(["verify", *state]) == 0
+    assert run(["report", "--quiet", *state]) == 0
     for session in sessions:
         assert run(["verify", *state, "--", session]) == 0
+        assert run(["report", "--quiet", *state, "--", session]) == 0
         assert run(["gc", "--dry-run", *state, "--", session]) == 0
         if session.isprintable():
             assert run(["gc", *state, "--", session]) == 0

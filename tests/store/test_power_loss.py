@@ -11,6 +11,7 @@ import pytest
 from compactctl.store import open_store
 from compactctl.store.fs import Fs
 from compactctl.store.gc import Selection
+from compactctl.store.problems import Problem
 from tests.store.points import collect, fresh
 from tests.store.power import Disk, build
 from tests.store.scenes import SCENES, Scene, damage, picture, play
@@ -121,7 +122,7 @@ def test_the_model_sees_a_missing_sync(disk: Path) -> None:
         def sync(self, fd: int) -> None:
             """Do nothing."""
 
-    caught = []
+    caught: list[Problem] = []
 
     def after(model: Disk) -> None:
         for image in () if caught else model.states():

@@ -219,6 +219,21 @@ def test_bad_lines_are_counted_with_their_places(disk: Path) -> None:
     assert counts.bad[0].offset == len(lines[0]) + 1
 
 
+def test_lines_without_a_hash_are_used_as_records_only(disk: Path) -> None:
+    """harness9 writes no hashes, but it writes no turns either: such a line among turns is counted, not used."""
+    play(disk, SCENES[0])
+    log = disk / "state/turns/s-1.jsonl"
+    log.write_bytes(b'{"turn": 0}\n' + log.read_bytes())
+    store = open_store(disk / "state")
+    counts = LogCounts()
+
+    (run,) = store.runs("s-1")
+
+    assert len(list(store.turns("s-1", run, counts))) == 4
+    assert [(bad.number, bad.reason) for bad in counts.bad] == [(1, "no hash")]
+    assert [problem.text for problem in damage(store)] == ["no hash"]
+
+
 def test_the_records_of_harness9_are_one_complete_run(disk: Path) -> None:
     """Records that harness9 wrote, with null arrays and no run, load as one run that counts."""
     row = record().to_json()

@@ -1,0 +1,199 @@
+"""``compactctl init``: a settings file with budgets for the sessions at hand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compactctl.cli import _options as opt
+from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._say import note, problems, progress
+from compactctl.cli._settings_file import toml_value
+from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
+from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
+from compactctl.measures._spec import Measured
+from compactctl.model import Session
+from compactctl.runs import run
+from compactctl.settings import Resolved
+from compactctl.transcripts import Account, find_inputs
+from compactctl.tuning.figures import figures_of
+
+# What a budget is written for: the figure, how it is taken, which way it is bounded, how much room is left, and why.
+_BUDGETS: tuple[tuple[str, str, str, float, str], ...] = (
+    ("m1.overshoot_turns", "worst", "max", 0.0, "turns whose request would not have fitted the window"),
+    ("m5.faults", "worst", "max", 0.0, "requests that the compactor made invalid"),
+    ("m6.recall_visible", "mean", "min", 0.05, "what the model still sees of what it refers to later"),
+    ("m7.first_user_kept", "worst", "min", 0.0, "the user's first message is still there at the end"),
+    ("m8.spiral", "worst", "max", 0.0, "compactions that follow each other closely; 3 are a spiral"),
+    ("m3.cost_usd", "sum", "max", 0.05, "what all sessions together cost"),
+)
+_INCREASES = (("m3.cost_usd", "sum", "5%"),)
+
+
+def init(
+    paths: opt.Paths = None,
+    write: Annotated[Path, typer.Option("--output", "-o", help="The file to write; - for stdout.")] = Path(
+        "compactctl.toml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
+    compactor: opt.Compactor = None,
+    window: opt.Window = None,
+    set: opt.Set = None,
+    jobs: opt.Jobs = None,
+    subagents: opt.Subagents = False,
+    quiet: opt.Quiet = False,
+) -> int:
+    """Write a commented compactctl.toml; with sessions, its budgets are what these sessions hold today.
+
+    \b
+    Examples:
+      compactctl init
+      compactctl init sessions/
+      compactctl init sessions/ --compactor harness9 --set soft=0.65 --output harness9.toml
+      compactctl init sessions/ --output -
+    """
+    if str(write) != "-" and write.exists() and not force:
+        raise UsageError(f"{write} is there already; --force replaces it, --output takes another name")
+    settings = opt.resolved({"compactor": compactor, "window": window, "jobs": jobs}, None, True, set)
+    setup = setup_of(settings)
+    account = Account()
+    rows: list[Mapping[str, Measured]] = []
+    errors: list[CompactctlError] = []
+    with progress(quiet=quiet) as show:
+        for result in (
+            each_session(
+                find_inputs(paths or ()),
+                account,
+                _task,
+                settings,
+                jobs=settings["jobs"],
+                side_threads=subagents,
+                progress=show,
+            )
+            if paths
+            else ()
+        ):
+            if isinstance(result, Failed):
+                errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
+            else:
+                rows.append(result)
+    if paths and not rows and not account.problems and not errors:
+        errors.append(NothingMatchedError("no session to take budgets from; name a transcript"))
+    if not paths or rows:
+        content = "\n".join(_lines(settings, setup.options, rows)) + "\n"
+        if str(write) == "-":
+            sys.stdout.write(content)
+        else:
+            try:
+                write.write_text(content, encoding="utf-8")
+            except OSError as error:
+                raise StoreError(f"--output {write}: {error.strerror}") from error
+            note(f"wrote {write}; `compactctl check` holds sessions to it", quiet=quiet)
+    return problems([*account.problems, *errors])
+
+
+def _task(session: Session, settings: Resolved) -> Mapping[str, Measured]:
+    bench = workbench(settings, session)
+    outcome = run(
+        bench,
+        setup_of(settings),
+        summarizer=make_summarizer(Work(settings)),
+        measures=("all",),
+        skip=True,
+        figures_only=True,
+    )
+    return figures_of(outcome)
+
+
+def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mapping[str, Measured]]) -> Iterator[str]:
+    yield "# Settings of compactctl. A flag wins over COMPACTCTL_* variables, these over this file."
+    yield "# `compactctl config show` prints every setting and where it came from; `compactctl list` the names."
+    yield ""
+    yield f"compactor = {toml_value(settings['compactor'])}"
+    if settings.values["window"].origin == "flag":
+        yield f"window = {settings['window']}"
+    else:
+        yield "# window = 200000            # default: what the session recorded, else the model's"
+    yield '# summarizer = "stub"         # no model is called; "opaque" is the lower bound'
+    yield ""
+    yield "# The options of the compactor; `compactctl tune --write compactctl.toml` chooses them on your sessions."
+    yield "[set]"
+    for name, value in options.items():
+        chosen = name in _written(settings)
+        yield f"{'' if chosen else '# '}{name} = {toml_value(value)}"
+    yield ""
+    if rows:
+        yield f"# Budgets: what {len(rows)} session{'s' if len(rows) != 1 else ''} held when this file was written."
+    else:
+        yield "# Budgets that every session should hold; `compactctl init PATH...` takes them from your own."
+    yield "# aggregate: worst (default), mean, median, p10, p90, sum, min, max. level: error (default) or warn."
+    for measure, aggregate, bound, room, why in _BUDGETS:
+        yield ""
+        yield f"# {why}"
+        yield from _budget(measure, aggregate, bound, room, rows)
+    for measure, aggregate, limit in _INCREASES:
+        yield ""
+        yield "# against a baseline: compactctl check PATH... --baseline compactctl-baseline.json --update-baseline"
+        yield "# [[budgets]]"
+        yield f'# measure = "{measure}"'
+        yield f'# aggregate = "{aggregate}"'
+        yield f'# max_increase = "{limit}"'
+
+
+def _written(settings: Resolved) -> frozenset[str]:
+    """Give the full names of the options that were set on the command line."""
+    spec = setup_of(settings).spec
+    names = {option.name: option.name for option in spec.options}
+    names |= {option.short: option.name for option in spec.options if option.short}
+    return frozenset(names[name.replace("-", "_")] for name in settings.options)
+
+
+def _budget(
+    measure: str, aggregate: str, bound: str, room: float, rows: Sequence[Mapping[str, Measured]]
+) -> Iterator[str]:
+    """Write one budget: at what the sessions hold with some room, or commented out where that is not known."""
+    from compactctl.budgets import WORST, Bound, Budget
+
+    values = [row[measure].value for row in rows]
+    known = [value for value in values if value is not None]
+    if rows and len(known) == len(values):
+        budget = Budget(measure, aggregate, Bound(bound), 0.0)
+        held = budget.take(known)
+        limit = held * (1 + room) if bound == "max" else held * (1 - room)
+        sign = ""
+    elif rows:
+        reason = next((row[measure].reason for row in rows if row[measure].value is None), "")
+        yield f"# not measured in {len(values) - len(known)} of {len(values)} sessions: {' '.join(reason.split())}"
+        limit, sign = _ASSUMED.get(measure, 0.0), "# "
+    else:
+        limit, sign = _ASSUMED.get(measure, 0.0), "# " if measure == "m3.cost_usd" else ""
+    yield f"{sign}[[budgets]]"
+    yield f'{sign}measure = "{measure}"'
+    if aggregate != WORST:
+        yield f'{sign}aggregate = "{aggregate}"'
+    yield f"{sign}{bound} = {_rounded(limit, up=bound == 'max')}"
+    if measure == "m6.recall_visible":
+        yield f'{sign}level = "warn"'
+
+
+# Bounds where no session says better.
+_ASSUMED = {"m6.recall_visible": 0.5, "m7.first_user_kept": 1.0, "m8.spiral": 2.0, "m3.cost_usd": 1.0}
+
+
+def _rounded(limit: float, *, up: bool) -> str:
+    """Give a limit in few digits, never tighter than it is.
+
+    >>> _rounded(0.123456, up=True), _rounded(0.98765, up=False), _rounded(3.0, up=True)
+    ('0.124', '0.987', '3')
+    """
+    import math
+
+    if float(limit).is_integer():
+        return str(int(limit))
+    step = 10.0 ** (math.floor(math.log10(abs(limit))) - 2)
+    whole = math.ceil(limit / step) if up else math.floor(limit / step)
+    return f"{whole * step:.10g}"

@@ -1,0 +1,87 @@
+"""JUnit XML, which every CI reads: a test suite for the budgets, a test case for each budget and session.
+
+A case of a budget over all sessions is named after the budget; the worst sessions stand in its message. Outputs that
+hold no verdicts give a case for each session, which fails by its findings of the severity error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from compactctl.reports._safe import safe
+from compactctl.reports._spec import ReportSpec
+from compactctl.reports._verdicts import figure, state, told
+
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render(document: Mapping[str, Any]) -> bytes:
+    """Give the document; texts are escaped and hold no character that XML forbids."""
+    cases = list(_budgets(document) if "verdicts" in document else _findings(document))
+    failures = sum(1 for _, _, failure, _ in cases if failure is not None)
+    skipped = sum(1 for _, _, _, warning in cases if warning is not None)
+    name = f"compactctl {document['command']}"
+    head = f"tests={quoteattr(str(len(cases)))} failures={quoteattr(str(failures))}"
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f"<testsuites name={_attribute(name)} {head}>",
+        f'  <testsuite name={_attribute(name)} {head} errors="0" skipped="{skipped}" time="0">',
+        "    <properties>",
+        f'      <property name="settings_hash" value={_attribute(document["settings_hash"])}/>',
+        f'      <property name="tool_version" value={_attribute(document["tool_version"])}/>',
+        "    </properties>",
+    ]
+    for group, title, failure, warning in cases:
+        opening = f'    <testcase classname={_attribute(group)} name={_attribute(title)} time="0"'
+        if failure is not None:
+            lines += [f"{opening}>", f"      <failure message={_attribute(failure[0])}>{_text(failure[1])}</failure>"]
+        elif warning is not None:
+            # JUnit knows no warning: a skipped case is shown, and fails nothing.
+            lines += [f"{opening}>", f"      <skipped message={_attribute(warning)}/>"]
+        else:
+            lines.append(f"{opening}/>")
+            continue
+        lines.append("    </testcase>")
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>", ""]).encode("utf-8")
+
+
+Case = tuple[str, str, tuple[str, str] | None, str | None]
+
+
+def _budgets(document: Mapping[str, Any]) -> Iterable[Case]:
+    for verdict in document["verdicts"]:
+        line = told(verdict)
+        listed = "\n".join(f"{worst['session_id']}: {figure(worst['value'])}" for worst in verdict["worst_sessions"])
+        sign = state(verdict)
+        yield (
+            f"compactctl.{verdict['measure']}",
+            f"{verdict['budget']} (measured {figure(verdict['value'])})",
+            (line, f"{line}\nWorst sessions:\n{listed}") if sign == "FAIL" else None,
+            line if sign == "warn" else None,
+        )
+
+
+def _findings(document: Mapping[str, Any]) -> Iterable[Case]:
+    for session in document["sessions"]:
+        errors = [f for f in session.get("findings", ()) if f["severity"] == "error"]
+        listed = "\n".join(f"{finding['message']}\ntry: {finding['advice']}" for finding in errors)
+        failure = (errors[0]["message"], listed) if errors else None
+        yield (f"compactctl.{document['command']}", session["session_id"], failure, None)
+
+
+def _attribute(words: str) -> str:
+    return quoteattr(_clean(safe(words)))
+
+
+def _text(words: str) -> str:
+    return escape(_clean(safe(words, newlines=True)))
+
+
+def _clean(words: str) -> str:
+    return _NOT_XML.sub("?", words)
+
+
+REPORT = ReportSpec("junit", "JUnit XML for CI", render, (".junit.xml", ".xml"))

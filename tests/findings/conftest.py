@@ -1,0 +1,11 @@
+"""The scene that these tests play in."""
+
+import pytest
+
+from tests.findings.scenes import Scene
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """A fresh scene: ids begin at 0."""
+    return Scene()

@@ -1,0 +1,165 @@
+"""Small sessions and how they are judged: a replay of each, its measures and its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compactctl.context.offload import MemoryOffloader
+from compactctl.context.scale import Scale
+from compactctl.errors import SummarizerError
+from compactctl.findings import Finding, Situation, find
+from compactctl.measures import Measured, Prices, Trace, measure_all
+from compactctl.meters import best_meter, make_meter
+from compactctl.model import Message, Session, ToolCall, Usage
+from compactctl.ports import CompactorSpec, HistoryMode, Ports, SummaryReply, SummaryRequest
+from compactctl.registry import plugin
+from compactctl.replay import Limits, Plan, as_step_compactor, base_of, walk
+from compactctl.summarizers.stub import StubSummarizer
+
+PRICES = Prices(3.0, 15.0, 0.3, 3.75)
+
+
+class Told:
+    """A summarizer that answers with given texts, the last again and again; None fails."""
+
+    def __init__(self, *answers: str | None) -> None:
+        self.answers = answers
+        self.asked = 0
+
+    def summarize(self, request: SummaryRequest) -> SummaryReply:
+        """Give the next answer."""
+        answer = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if answer is None:
+            raise SummarizerError("no answer")
+        return SummaryReply(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one replay gave."""
+
+    trace: Trace
+    measured: Mapping[str, Measured]
+    findings: tuple[Finding, ...]
+
+    def ids(self) -> set[str]:
+        """The ids of the findings."""
+        return {finding.id for finding in self.findings}
+
+    def finding(self, name: str) -> Finding:
+        """The finding of an id."""
+        return next(finding for finding in self.findings if finding.id == name)
+
+    def value(self, key: str) -> float | int | None:
+        """The figure of a key."""
+        return self.measured[key].value
+
+
+class Scene:
+    """Builds messages and judges sessions of them."""
+
+    told = Told
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def system(self, size: int = 40) -> Message:
+        """A system message."""
+        return Message("system", ("You are a careful agent. " * (size // 25 + 1))[:size])
+
+    def user(self, text: str = "Please fix the parser.") -> Message:
+        """What the user says."""
+        return Message("user", text)
+
+    def step(
+        self, size: int = 400, *, text: str = "", name: str = "bash", body: str | None = None, prompt: int | None = None
+    ) -> list[Message]:
+        """One call of a tool and its result, lines of words up to ``size`` characters."""
+        return self.batch(1, size, text=text, name=name, body=body, prompt=prompt)
+
+    def batch(
+        self,
+        count: int,
+        size: int,
+        *,
+        text: str = "",
+        name: str = "bash",
+        body: str | None = None,
+        prompt: int | None = None,
+    ) -> list[Message]:
+        """One reply with several calls and their results."""
+        ids = [f"call_{self._calls + i}" for i in range(count)]
+        self._calls += count
+        usage = None if prompt is None else Usage(prompt, 20)
+        calls = tuple(ToolCall(ident, name, '{"command": "make"}') for ident in ids)
+        content = lines(size) if body is None else body
+        return [
+            Message("assistant", text, calls, usage=usage),
+            *(Message("tool", content, tool_call_id=ident) for ident in ids),
+        ]
+
+    def steps(self, count: int, size: int = 400, **more: Any) -> list[Message]:
+        """Several steps."""
+        return [message for _ in range(count) for message in self.step(size, **more)]
+
+    def end(self, prompt: int | None = None) -> Message:
+        """The last reply."""
+        return Message("assistant", "Done.", usage=None if prompt is None else Usage(prompt, 20))
+
+    def judge(
+        self,
+        messages: Iterable[Message],
+        compactor: Any = "progressive",
+        *,
+        window: int = 4000,
+        history: str = "",
+        summarizer: Any = None,
+        meter: str = "",
+        reserve: int = 0,
+        source: str = "flag",
+        prices: Prices | None = PRICES,
+        summary_tokens: int = 200,
+        names: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Judged:
+        """Replay messages through a compactor (by name, or a user's object) and judge the replay."""
+        session = Session("scene", tuple(messages), model="some-model")
+        spec = (
+            plugin("compactctl.compactors", CompactorSpec, compactor, "compactor")
+            if isinstance(compactor, str)
+            else None
+        )
+        counter = make_meter(meter or (spec.meter if spec else "bytes4"), session)
+        real, told = best_meter(session)
+        values: dict[str, Any] = {}
+        if spec is not None:
+            values = {option.name: option.default for option in spec.options} | options
+            ports = Ports(
+                summarizer=summarizer or StubSummarizer(),
+                offloader=MemoryOffloader("scene", threshold=0),
+                meter=counter,
+                context_window=window,
+                summary_tokens=summary_tokens,
+            )
+            driver: Any = spec.make(values, session, ports)
+        else:
+            driver = as_step_compactor(compactor)
+        mode = HistoryMode(history) if history else spec.history if spec else driver.history
+        base, _ = base_of(session, counter)
+        limits = Limits(window, real, reserve, spec.overflow_retries if spec else 0)
+        spans = tuple(walk(base, driver, Plan(mode, limits=limits)))
+        trace = Trace(session, base, spans, Scale(base, real), window, reserve, prices, values, summary_tokens)
+        measured = measure_all(trace, names)
+        situation = Situation(
+            spec.name if spec else "mine", str(mode), counter.name, source, bool(spec and spec.needs_window), told
+        )
+        return Judged(trace, measured, find(trace, measured, situation))
+
+
+def lines(size: int) -> str:
+    """Give lines of plain words, exactly ``size`` characters."""
+    line = "all checks of this part passed without a word\n"
+    return (line * (size // len(line) + 1))[:size]

@@ -1,0 +1,141 @@
+"""The measures are quick because they follow what changes; here they are held against looking at every view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+
+from compactctl.context.offload import MemoryOffloader
+from compactctl.context.scale import Scale
+from compactctl.measures import Trace, measure_all
+from compactctl.measures._cost import cached_tokens
+from compactctl.measures._load import load_of, uncompacted
+from compactctl.measures.m5 import KINDS, faults_of, unread_results
+from compactctl.measures.m6 import recall_counts
+from compactctl.meters import best_meter, make_meter
+from compactctl.model import Message, Session, ToolCall
+from compactctl.ports import CompactorSpec, HistoryMode, Ports
+from compactctl.registry import plugin
+from compactctl.replay import Plan, as_step_compactor, base_of, walk
+from compactctl.summarizers.stub import StubSummarizer
+from tests.measures import naive
+
+NAMES = ["src/app/main.py", "parse_line", "ValueError", "lib/io/reader.go", "tokenTable", "3f2a91bc77"]
+WINDOW = 24_000
+
+
+def session_of(seed: int, longest: int = 24) -> Session:
+    """Make a session with batches, late results, short and huge results, and names that come back."""
+    draw = Random(seed)
+    messages = [Message("system", "Be careful."), Message("user", "Never touch data. Fix src/app/main.py.")]
+    late: list[Message] = []
+    for step in range(draw.randint(4, longest)):
+        calls = tuple(
+            ToolCall(f"c{step}_{i}", "bash", '{"command": "' + draw.choice(NAMES) + '"}')
+            for i in range(draw.randint(0, 3))
+        )
+        messages.append(Message("assistant", draw.choice(["", "ok", *NAMES]) or "go", calls))
+        for call in calls:
+            names = " ".join(draw.choices(NAMES, k=draw.randint(0, 3)))
+            body = "a line of plain words\n" * (draw.choice([20, 300, 5000, 9000, 30_000]) // 22)
+            content = f"{names}\n{body}" if draw.random() < 0.5 else f"{body}\n{names}"
+            result = Message("tool", content, tool_call_id=call.id)
+            (late if draw.random() < 0.1 else messages).append(result)
+        if late and draw.random() < 0.5:
+            messages.append(late.pop())
+        if draw.random() < 0.15:
+            messages.append(Message("user", draw.choice(NAMES)))
+    messages.append(Message("assistant", "Done with " + " and ".join(NAMES)))
+    return Session(f"naive-{seed}", tuple(messages))
+
+
+class Rough:
+    """A user's compactor that cuts where it likes and leaves what it tore."""
+
+    def compact(self, messages: Sequence[Message]) -> list[Message]:
+        """Keep a few of the newest."""
+        if len(messages) < 9:
+            return list(messages)
+        return [messages[0], Message("user", "so far: parse_line"), messages[2], *messages[-5:]]
+
+
+def trace_of(session: Session, name: str, history: str, *, skip: bool = False, window: int = WINDOW) -> Trace:
+    """Replay a session and give its trace."""
+    options: dict[str, Any] = {}
+    if name == "rough":
+        driver: Any = as_step_compactor(Rough())
+        counter = driver.meter
+    else:
+        spec = plugin("compactctl.compactors", CompactorSpec, name, "compactor")
+        options = {option.name: option.default for option in spec.options}
+        counter = make_meter(spec.meter, session)
+        offloader = MemoryOffloader(session.id, threshold=0)
+        ports = Ports(StubSummarizer(), offloader, counter, window, summary_tokens=300)
+        driver = spec.make(options, session, ports)
+    real, _ = best_meter(session)
+    base, _ = base_of(session, counter)
+    spans = tuple(walk(base, driver, Plan(HistoryMode(history), skip=skip)))
+    return Trace(session, base, spans, Scale(base, real), window, options=options, summary_tokens=300)
+
+
+RUNS = [
+    ("progressive", "view"),
+    ("progressive", "write-back"),
+    ("progressive-safe", "write-back"),
+    ("harness9", "write-back"),
+    ("dsh", "write-back"),
+    ("codex", "write-back"),
+    ("clear-tool-uses", "view"),
+    ("rough", "view"),
+    ("rough", "write-back"),
+]
+# A failing seed is as good as a smaller one: shrinking would only look for other sessions.
+FEW = settings(max_examples=12, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize(("name", "history"), RUNS)
+@FEW
+@given(seed=SEEDS)
+def test_quick_measures_say_what_looking_at_every_view_says(name: str, history: str, seed: int) -> None:
+    """Sent and cached tokens, faults, unread results and recall are those of the whole views."""
+    trace = trace_of(session_of(seed), name, history)
+    load = load_of(trace)
+    assert load.tokens == [trace.scale.tokens(view) for view in naive.views(trace)]
+    # The real meter counts bytes / 4 rounded down once, the naive sum counts bytes: they agree within a token a turn.
+    assert abs(cached_tokens(load.tokens, load.cuts) - naive.cached(trace) / 4) <= len(load.tokens)
+    counts = {kind: sum(f.count * f.turns for f in faults_of(trace) if f.kind == kind) for kind in KINDS}
+    slow = naive.faults(trace)
+    for kind in ("orphan_result", "unanswered_call", "duplicate_id", "system_only", "no_user", "first_not_user"):
+        assert counts[kind] == slow[kind], kind
+    assert sum(u.lost + u.cut for u in unread_results(trace)) == naive.unread(trace)
+    assert recall_counts(trace) == naive.recall(trace)
+
+
+@pytest.mark.parametrize(("name", "history"), [("progressive", "write-back"), ("dsh", "write-back"), ("codex", "view")])
+@FEW
+@given(seed=SEEDS)
+def test_skipped_turns_change_no_measure(name: str, history: str, seed: int) -> None:
+    """A replay that skips quiet turns has the same figures as one that asks the compactor at each."""
+    session = session_of(seed, 16)
+    slow = measure_all(trace_of(session, name, history))
+    quick = measure_all(trace_of(session, name, history, skip=True))
+    assert quick == slow
+
+
+@FEW
+@given(seed=SEEDS)
+def test_no_compaction_is_its_own_bound(seed: int) -> None:
+    """The replay without compaction sends what the bound says, breaks no cache, and loses nothing."""
+    trace = trace_of(session_of(seed, 16), "none", "view")
+    measured = measure_all(trace)
+    assert load_of(trace).tokens == uncompacted(trace)
+    assert measured["m2.share_of_uncompacted"].value == 1.0
+    assert measured["m3.rewrites_per_100"].value == 0
+    assert measured["m5.faults"].value == 0
+    assert measured["m6.recall_visible"].value in (None, 1.0)
+    assert measured["m8.compactions"].value == 0

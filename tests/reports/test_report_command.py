@@ -1,0 +1,201 @@
+"""`compactctl report` as a command: what it takes, what it says, its exit status."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import orjson
+import pytest
+
+from compactctl.reports._terminal import short_names
+
+Command = Callable[..., CompletedProcess[bytes]]
+
+
+def test_nothing_there(command: Command, tmp_path: Path) -> None:
+    """Without a state directory the status is 4 and one line says what to do."""
+    done = command("report", "--state-dir", tmp_path / "none")
+
+    assert done.returncode == 4
+    assert done.stdout == b""
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("nobody",), 4, "no session 'nobody'"),
+        (("--run", "feedc0de"), 4, "no run"),
+        (("--rows", "sums"), 2, "known: sessions, compactions, turns, offloads, findings"),
+        (("-o", "out.docx"), 2, "known by its suffix"),
+        (("-f", "tables"), 2, "Known:"),
+    ],
+)
+def test_wrong_arguments(arguments: tuple[str, ...], status: int, said: str, state: Path, command: Command) -> None:
+    """A wrong argument is one line on stderr with what is allowed, and writes nothing."""
+    done = command("report", "--state-dir", state, *arguments)
+
+    assert done.returncode == status
+    assert said in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
+def test_beginning_of_an_id(state: Path, command: Command) -> None:
+    """The beginning of an id is enough where it is the only one; else the candidates are listed, status 2."""
+    names = sorted(log.stem for log in (state / "turns").iterdir())
+    shutil.copytree(state, state.parent / "twins", dirs_exist_ok=True)
+    twin = state.parent / "twins" / "compaction_records" / f"{names[0][:12]}-twin.jsonl"
+    twin.write_bytes(b"")
+
+    assert command("report", names[0][:12], "--state-dir", state, "-q").returncode == 0
+    done = command("report", names[0][:12], "--state-dir", state.parent / "twins")
+    assert done.returncode == 2
+    assert names[0] in done.stderr.decode()
+
+
+def test_runs(command: Command, tmp_path: Path) -> None:
+    """The last complete run of a session is shown, all with --all-runs, and any by the beginning of its id."""
+    sample, state = "sample_sessions/short-healthy-fix.jsonl", tmp_path / "state"
+    for flag in ("3000", "4000"):
+        assert command("replay", sample, "--window", flag, "--state-dir", state, "-q").returncode == 0
+
+    def shown(*arguments: str) -> list[tuple[int, str]]:
+        done = command("report", "--state-dir", state, "-f", "json", *arguments)
+        assert done.returncode == 0, done.stderr
+        return [(session["window"], session["run"]) for session in orjson.loads(done.stdout)["sessions"]]
+
+    [(window, last)] = shown()
+    both = shown("--all-runs")
+
+    assert window == 4000
+    assert [size for size, _ in both] == [3000, 4000]
+    assert shown("--run", both[0][1][:8]) == both[:1]
+    assert both[1][1] == last
+
+
+def test_incomplete_run_is_never_shown(command: Command, tmp_path: Path) -> None:
+    """A run without its end line is not counted: it is named on stderr, and status 4 where nothing else is there."""
+    state = tmp_path / "state"
+    command("replay", "sample_sessions/short-healthy-fix.jsonl", "--state-dir", state, "-q")
+    [log] = (state / "turns").iterdir()
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+    done = command("report", "--state-dir", state)
+
+    assert done.returncode == 4
+    assert "no complete run" in done.stderr.decode()
+
+
+def test_damaged_line_is_told(state: Path, command: Command, tmp_path: Path) -> None:
+    """A turn line with a flipped bit is not used, and the file and the line are named."""
+    copy = tmp_path / "state"
+    shutil.copytree(state, copy)
+    log = next(log for log in sorted((copy / "turns").iterdir()) if log.stat().st_size > 10_000)
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b'"tokens":', b'"tokenz":', 1)
+    log.write_bytes(b"".join(lines))
+    done = command("report", "--state-dir", copy)
+
+    assert done.returncode == 0
+    assert f"{log.name}: line 4 is not used (wrong hash)" in done.stderr.decode()
+
+
+def test_several_outputs(state: Path, command: Command, tmp_path: Path) -> None:
+    """One run writes several files, and stdout holds what --format says."""
+    outputs = [tmp_path / f"out.{suffix}" for suffix in ("html", "csv", "md", "json")]
+    words = [word for path in outputs for word in ("-o", str(path))]
+    done = command("report", "--state-dir", state, "-f", "jsonl", *words)
+
+    assert done.returncode == 0
+    assert orjson.loads(done.stdout.splitlines()[0])["event"] == "run"
+    assert all(path.stat().st_size > 1000 for path in outputs)
+
+
+def test_directory_of_pages(state: Path, command: Command, tmp_path: Path) -> None:
+    """An output that ends in a slash becomes an index and a page of each session, linked by number, never by id."""
+    site = tmp_path / "site"
+    done = command("report", "--state-dir", state, "-q", "-o", f"{site}/")
+    names = sorted(path.name for path in site.iterdir())
+    sessions = len(list((state / "turns").iterdir()))
+
+    assert done.returncode == 0, done.stderr
+    assert names == ["index.html", *(f"session-{number:05}.html" for number in range(1, sessions + 1))]
+    assert set(re.findall(r'href="(session-\d+\.html)"', (site / "index.html").read_text())) == set(names[1:])
+    assert all(path.stat().st_size < 500_000 for path in site.iterdir())
+
+
+def test_closed_pipe(state: Path) -> None:
+    """`compactctl report | head -1` ends quietly."""
+    line = f"{sys.executable} -m compactctl report --state-dir '{state}' -f json | head -c 20"
+    root = Path(__file__).parents[2]
+    done = subprocess.run(["sh", "-c", line], capture_output=True, check=False, cwd=root)
+
+    assert (len(done.stdout), done.stderr) == (20, b"")
+
+
+def on_terminal(state: Path, *arguments: str, **environment: str) -> str:
+    """Give what `report` writes to a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    environment = {"COLUMNS": "80", "TERM": "xterm-256color", "HOME": "/nonexistent", **environment}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "compactctl", "report", "--state-dir", str(state), "-q", *arguments],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parents[2],
+        env={
+            "PATH": os.environ["PATH"],
+            "COLUMNS": "80",
+            "TERM": "xterm-256color",
+            "HOME": "/nonexistent",
+            **environment,
+        },
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            got = os.read(ours, 65536)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not got:
+            break
+        written += got
+    os.close(ours)
+    assert process.wait() == 0
+    return written.decode()
+
+
+def test_terminal_of_80_columns(state: Path) -> None:
+    """On a terminal the tables fit its width, with ids that still tell the sessions apart."""
+    plain = on_terminal(state, NO_COLOR="1")
+    table = plain.split("Sessions, worst first")[1].split("Tiers")[0].splitlines()[1:-1]
+    names = [log.stem for log in (state / "turns").iterdir()]
+
+    assert "\x1b" not in plain
+    assert max(len(line) for line in table) <= 80
+    for short in short_names(names, 80):
+        assert sum(name.startswith(short.removesuffix("…")) for name in names) == 1
+        assert short in plain
+
+
+def test_colour_on_a_terminal(state: Path) -> None:
+    """Colour is for a terminal, and NO_COLOR turns it off without changing a letter."""
+    coloured, plain = on_terminal(state), on_terminal(state, NO_COLOR="1")
+
+    assert "\x1b[1;31m" in coloured
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+
+
+def test_help(process: Command) -> None:
+    """`report --help` has examples and fits 100 columns."""
+    told = process("report", "--help", COLUMNS="100").stdout.decode()
+
+    assert "compactctl report -o report.html" in told
+    assert max(map(len, told.splitlines())) <= 100
