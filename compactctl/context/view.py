@@ -177,8 +177,9 @@ class Base:
 class View(Sequence[Message]):
     """An immutable sequence of messages with their weights; compactors derive new views from it.
 
-    ``turn`` is the number of model calls made before it, ``weight`` its total, ``length`` the number of messages. ``generation`` grows with each change that is not just more
-    recorded messages. ``pristine`` says that nothing was changed since the history was recorded.
+    ``turn`` is the number of model calls made before it, ``weight`` its total, ``length`` the number of messages.
+    ``generation`` grows with each change that is not just more recorded messages. ``pristine`` says that nothing was
+    changed since the history was recorded.
     """
 
     __slots__ = (
