@@ -16,7 +16,7 @@ from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import targets, write
 from compactctl.cli._say import note, notes, problems, progress
-from compactctl.cli._summarizer import announce, bill, failed_summaries
+from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
 from compactctl.model import Session
@@ -138,8 +138,8 @@ def replay(
     except KeyboardInterrupt:
         statuses.append(130)
         note("interrupted; what was done so far is shown")
-    if not settings["fallback"] and any(document["summarizer_failures"] for document in documents):
-        errors.append(SummarizerError(failed_summaries(documents)))
+    if not settings["fallback"] and (failures := failures_in(documents)):
+        errors.append(SummarizerError(failed_summaries(failures)))
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to replay; name a transcript"))
     document = root_document("replay", setup.settings(), documents, ignored_inputs=dict(account.ignored))
