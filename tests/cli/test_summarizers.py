@@ -39,6 +39,30 @@ SUMMARY = """## Anchors
 
 ## Summary
 The log says StatementError."""
+# Written by hand for the same session's thirteen older messages; no model was asked.
+BY_HAND = """## Anchors
+
+### User Intent
+- The silverlake import has been failing since Monday with StatementError: find out why and fix it
+- You must not change the statement file itself, and only touch the silverlake module.
+
+### Execution Progress
+- `ledgerline/importers/silverlake.py`: `parse_line` now splits with `split(DELIMITER, len(COLUMNS) - 1)`
+- all 58 rows of `data/statements/silverlake-2024-03.csv` are read; `tests/test_import_silverlake.py` 2 passed, 1 failed
+
+### Key Decisions
+- split at most three times, since the text is the last column and may hold a comma that the bank does not quote
+- the failing test of the total is left alone: another fault, seen for other banks too
+
+### Tried Solutions
+- reading the log alone: its line numbers vary, so it is not one bad row
+
+### Next Steps
+- N/A
+
+## Summary
+A comma inside the unquoted text column made five cells of four. One line was changed, every row is read."""
+REPLIES = Path(__file__).parent / "golden" / "replies.jsonl"
 # Two summaries in the short sample; with summaries as long as they may be, as the plan takes them, three.
 OFTEN = ("--window", "2000", "--history", "write-back", "--measures", "none", "--summary-tokens", "150")
 
@@ -338,6 +362,69 @@ def test_any_program_can_write_the_summaries(command: Command, samples: Path) ->
     assert ran.json()["sessions"][0]["summarizer_calls"] == 2
     assert "bytes of prompts and transcript are sent there" in ran.err
     assert ran.err.startswith(f"plan: 3 calls to program {sys.executable}")
+
+
+def test_a_stub_and_a_model_stand_side_by_side(
+    command: Command, samples: Path, server: Server, request: pytest.FixtureRequest
+) -> None:
+    """Two rows of one compactor, one with the kept replies of a model: what each kept of the user's rules (M7).
+
+    The replies in golden/replies.jsonl came through the official client from a loopback server, and were written by
+    hand. ``pytest --golden`` records them anew.
+    """
+    flags = ["--window", "3000", "--history", "write-back", "--model", "by-hand", "--cassette-file", REPLIES]
+    rivals = ["-c", "stub=progressive", "-c", "model=progressive", "--set", "model.summarizer=openai"]
+    if request.config.getoption("--golden"):
+        server.scripts = [lambda connection, asked: answer(connection, asked, BY_HAND)]
+        REPLIES.unlink(missing_ok=True)
+        flags_there = [*flags, "--cassette", "record", "--base-url", server.url]
+        assert command("compare", samples / SHORT, *rivals, *flags_there).status == 0
+    ran = command("compare", samples / SHORT, *rivals, *flags, "--cassette", "replay", "--no-fallback", "-f", "json")
+    assert ran.status == 0, ran.err
+    (session,) = ran.json()["sessions"]
+    figures = {one["name"]: one["figures"] for one in session["compared"]}
+
+    m7 = {
+        name: [
+            one[f"m7.{key}"]["value"] for key in ("constraints_kept", "anchors_filled", "grounding", "first_user_kept")
+        ]
+        for name, one in figures.items()
+        if name in ("stub", "model")
+    }
+    # Both keep the two rules and fill four anchors; only the stub repeats the first message as it was written.
+    assert m7 == {"stub": [1.0, 4, 1.0, 1], "model": [1.0, 4, 1.0, 0]}
+    # Of the intent's 17 words of four letters and more the user did not write one: "with".
+    assert figures["model"]["m7.intent_grounding"]["value"] == pytest.approx(16 / 17)
+    assert server.requests == [] or request.config.getoption("--golden")
+    assert command("compare", samples / SHORT, "-c", "model=progressive", *flags, "--cassette", "replay").status == 2
+
+
+@pytest.mark.parametrize("name", ["compare", "check", "tune"])
+def test_every_replaying_command_shows_its_plan_and_keeps_its_caps(
+    name: str, command: Command, samples: Path, server: Server
+) -> None:
+    """compare, check and tune ask a model like replay does: plan first, one account, kept replies, jobs refused."""
+    server.scripts = [answer]
+    Path("compactctl.toml").write_text('[[budgets]]\nmeasure = "failed_turns"\nmax = 100\n')
+    line = [name, samples / SHORT, *OFTEN, "--summarizer", "openai", "--model", "gpt-4o", "--base-url", server.url]
+    line = [word for word in line if word not in ("--measures", "none") or name != "check"]
+    line += ["--grid", "soft=0.7,0.75"] if name == "tune" else []
+    dry = command(*line, "--dry-run")
+    assert (dry.status, dry.out, server.requests) == (0, "", []), dry.err
+    assert dry.err.startswith("plan: ")
+
+    capped = command(*line, "--max-calls", "1", "--no-fallback")
+    assert capped.status == 7
+    assert len(server.requests) == 1
+    assert "the next call would pass --max-calls 1" in capped.err
+    kept = [command(*line, "--cassette", "record") for _ in range(2)]
+    asked = len(server.requests)
+    assert command(*line, "--cassette", "replay", "--no-fallback").status == 0
+    assert [ran.status for ran in kept] == [0, 0]
+    assert kept[0].out == kept[1].out
+    assert "nothing is sent" in kept[1].err
+    assert asked == len(server.requests)
+    assert "hold in one process" in command(*line, "--jobs", "2").err
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
