@@ -107,7 +107,7 @@ def replay(
     work = Work(settings, setup.compact_at, dry_run, skip, wait)
     make_summarizer(work)
     found, account = find_inputs(paths), Account()
-    documents: list[dict[str, object]] = []
+    documents: list[dict[str, Any]] = []
     errors: list[CompactctlError] = []
     statuses: list[int] = []
     try:
@@ -151,6 +151,10 @@ def replay(
         wanted = wanted[1:]
     write(document, wanted, include_text=include_text)
     bill(settings, quiet=quiet)
+    if settings["extract_memories"] and documents:
+        facts = sum(document["facts_kept"] for document in documents)
+        kept = f", kept in {settings['state_dir']}/memories" if facts and not dry_run else ""
+        note(f"{'1 fact' if facts == 1 else f'{facts:,} facts'} taken out{kept}", quiet=quiet)
     if documents and not dry_run and not quiet:
         note(state_line(settings))
     if account.ignored and not quiet:

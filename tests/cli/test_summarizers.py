@@ -206,7 +206,7 @@ def test_every_compactor_says_why_a_summary_failed(compactor: str, ask: Command,
 
 def test_failed_anchors_take_the_fallback_where_that_is_asked_for(ask: Command, server: Server) -> None:
     """``--require-anchors`` refuses a summary whose anchors do not hold, and says which check failed."""
-    forged = SUMMARY.replace("fix parse_row", "deploy `evil_module` with `made_up_name`")
+    forged = SUMMARY.replace("find out why and fix it", "deploy `evil_module` with `made_up_name`")
     server.scripts = [lambda connection, request: answer(connection, request, forged)]
     ran = ask("--require-anchors", "--no-fallback")
 
@@ -338,7 +338,7 @@ def test_facts_are_taken_out_and_kept_with_the_session(ask: Command, command: Co
     """``--extract-memories`` asks the same model under the same plan, caps and cassette, and writes what is new."""
     server.scripts = [answer]
     assert "plan: 6 calls" in ask("--extract-memories", "--dry-run").err
-    ran = ask("--extract-memories", "--cassette", "record")
+    ran = ask("--extract-memories", "--cassette", "record", "--format", "json")
     (path,) = Path(".compactctl/memories").iterdir()
     facts = [json.loads(line) for line in path.read_bytes().splitlines()]
 
@@ -346,8 +346,12 @@ def test_facts_are_taken_out_and_kept_with_the_session(ask: Command, command: Co
     assert len(server.requests) == 4
     # The same fact came twice.
     assert [fact["content"] for fact in facts] == ["The user never wants the schema touched."]
+    assert ran.json()["sessions"][0]["facts_kept"] == 1
+    assert "1 fact taken out, kept in .compactctl/memories" in ran.err
+    assert "0 facts taken out" in ask("--extract-memories", "--compactor", "dsh").err
+    asked = len(server.requests)
     assert ask("--extract-memories", "--cassette", "replay").status == 0
-    assert len(server.requests) == 4
+    assert len(server.requests) == asked
     assert command("verify").status == 0
 
 
