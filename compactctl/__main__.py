@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -14,7 +15,11 @@ def main() -> None:
         return
     from compactctl.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    # What was loaded goes with the process; looking through a client library for garbage first takes most of a second,
+    # which is all that Ctrl-C may take.
+    gc.freeze()
+    sys.exit(status)
 
 
 if __name__ == "__main__":
