@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 LIMIT = 500_000
-MOST_ROWS = 250
+MOST_ROWS = 200
+# Only so many sessions have the table of all their measures on one page.
+_FEW = 4
 
 
 class Measure(NamedTuple):
@@ -43,7 +45,7 @@ class Measure(NamedTuple):
 _MEASURES = (
     Measure(20, 1600, 80, 2400),
     Measure(20, 1200, 40, 800),
-    Measure(12, 800, 30, 400),
+    Measure(10, 600, 20, 400),
     Measure(6, 400, 20, 200),
     Measure(1, 240, 20, 100),
 )
@@ -81,7 +83,8 @@ def render(document: Mapping[str, Any]) -> bytes:
     """Give the page, below ``LIMIT`` bytes where sessions can be drawn smaller or fewer."""
     page = b""
     # Many sessions never fit in the first measures: trying them would cost more than the page itself.
-    for measure in _MEASURES[0 if len(document["sessions"]) <= 20 else 2 :]:
+    number = len(document["sessions"])
+    for measure in _MEASURES[0 if number <= 20 else 2 if number <= 100 else 3 :]:
         page = _page(document, measure)
         if len(page) <= LIMIT:
             break
@@ -100,7 +103,10 @@ def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = 
     drawn = order[: measure.drawn]
     share = max(40, min(400, measure.points // max(1, len(drawn))))
     sections = [
-        _section(f"s{place}", sessions[place], details[place] if details else None, share, measure) for place in drawn
+        _section(
+            f"s{place}", sessions[place], details[place] if details else None, share, measure, few=len(drawn) <= _FEW
+        )
+        for place in drawn
     ]
     linked = dict(enumerate(pages)) if pages else {place: f"#s{place}" for place in drawn}
     style, script = _asset("page.css"), _asset("page.js")
@@ -144,7 +150,13 @@ def _template() -> Template:
 
 
 def _section(
-    ident: str, session: Mapping[str, Any], detail: StoredSession | None, points: int, measure: Measure
+    ident: str,
+    session: Mapping[str, Any],
+    detail: StoredSession | None,
+    points: int,
+    measure: Measure,
+    *,
+    few: bool,
 ) -> Section:
     found = list(notices(session["compactions"]))
     shown = found[: measure.notices]
@@ -160,7 +172,7 @@ def _section(
         contents,
         compactions,
         len(found) - len(shown),
-        tuple(figures(session)),
+        tuple(figures(session)) if few else (),
     )
 
 
