@@ -2,7 +2,8 @@
 
 A budget names a figure, how it is taken over all sessions, and a bound: ``max``, ``min``, or against a baseline
 ``max_increase`` and ``max_decrease``. Text, JSON, JUnit, annotations and exit status all come from the same verdicts.
-A figure that could not be measured in some session passes no budget.
+A figure that could not be measured in some session passes no budget; a budget with ``skip_unmeasured`` leaves such
+sessions out and says how many, and still fails where no session is left.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class Budget:
     limit: float
     relative: bool = False
     level: Level = Level.ERROR
+    skip_unmeasured: bool = False
 
     @property
     def has_floor(self) -> bool:
@@ -113,7 +115,8 @@ class Verdict:
 
     ``limit`` is the bound that the value was held to (worked out from the baseline where it is relative to one), None
     where there is none. ``value`` is None where it was not measured; ``reason`` then says why, and the budget is
-    broken. ``worst`` are the sessions that are nearest to the bound or furthest beyond it.
+    broken. ``worst`` are the sessions that are nearest to the bound or furthest beyond it; ``left_out`` counts those
+    that have no such figure and need none.
     """
 
     budget: Budget
@@ -123,6 +126,7 @@ class Verdict:
     reason: str = ""
     baseline: float | None = None
     worst: tuple[tuple[str, float | None], ...] = ()
+    left_out: int = 0
 
     def fails(self, fail_on: Level) -> bool:
         """Whether it makes the command fail: broken, and at least as bad as ``fail_on``."""
@@ -152,48 +156,79 @@ def judge(
 
 def _verdict(budget: Budget, figures: Figures, baseline: Mapping[str, Mapping[str, float | None]] | None) -> Verdict:
     if not figures:
-        return Verdict(budget, False, None, None, "no session was replayed")
-    if not budget.needs_baseline:
-        value, worst, reason = _taken(budget, figures)
-        passed = value is not None and _holds(budget, value, budget.limit)
-        return Verdict(budget, passed, value, budget.limit, reason, worst=worst)
-    if baseline is None:
-        return Verdict(budget, False, None, None, "there is no baseline; write one with --update-baseline")
-    common = {session: figures[session] for session in figures if budget.measure in baseline.get(session, {})}
-    if not common:
-        return Verdict(
-            budget, False, None, None, f"the baseline has {budget.measure} of none of these sessions; --update-baseline"
-        )
-    then = [baseline[session][budget.measure] for session in common]
-    known = [value for value in then if value is not None]
-    if len(known) < len(then):
-        return Verdict(budget, False, None, None, f"the baseline says that {budget.measure} was not measured")
-    value, worst, reason = _taken(budget, common, {s: baseline[s][budget.measure] for s in common})
-    before = budget.take(known)
-    change = abs(before) * budget.limit if budget.relative else budget.limit
-    limit = before - change if budget.has_floor else before + change
-    passed = value is not None and _holds(budget, value, limit)
-    return Verdict(budget, passed, value, limit, reason, before, worst)
-
-
-def _taken(
-    budget: Budget, figures: Figures, before: Mapping[str, float | None] | None = None
-) -> tuple[float | None, tuple[tuple[str, float | None], ...], str]:
-    """Take the value of all sessions; give also the worst of them, and why there is none."""
+        return _broken(budget, "no session was replayed")
     values: dict[str, float] = {}
     for session, known in figures.items():
         measured = known.get(budget.measure)
-        if measured is None or measured.value is None:
-            reason = measured.reason if measured is not None else "it was not computed"
-            return None, ((session, None),), f"not measured in {session}: {reason or 'no reason is known'}"
-        values[session] = float(measured.value)
+        if measured is not None and measured.value is not None:
+            values[session] = float(measured.value)
+        elif not budget.skip_unmeasured:
+            why = (measured.reason if measured is not None else "") or "no reason is known"
+            return _broken(budget, f"not measured in {session}: {why}", worst=((session, None),))
+    left_out = len(figures) - len(values)
+    if not values:
+        return _broken(budget, "measured in no session", left_out=left_out)
+    if budget.needs_baseline:
+        return _against(budget, values, baseline, left_out)
+    value = budget.take(list(values.values()))
+    passed = _holds(budget, value, budget.limit)
+    return Verdict(budget, passed, value, budget.limit, worst=_worst(budget, values), left_out=left_out)
 
-    def distance(session: str) -> float:
-        moved = values[session] - ((before or {}).get(session) or 0.0)
+
+def _against(
+    budget: Budget,
+    values: Mapping[str, float],
+    baseline: Mapping[str, Mapping[str, float | None]] | None,
+    left_out: int,
+) -> Verdict:
+    """Judge against the sessions that a baseline has, too."""
+    if baseline is None:
+        return _broken(budget, "there is no baseline; write one with --update-baseline", left_out=left_out)
+    before: dict[str, float] = {}
+    for session in values:
+        known = baseline.get(session, {})
+        if budget.measure not in known:
+            continue
+        earlier = known[budget.measure]
+        if earlier is not None:
+            before[session] = earlier
+        elif not budget.skip_unmeasured:
+            return _broken(budget, f"the baseline says that it was not measured in {session}", left_out=left_out)
+    if not before:
+        why = f"the baseline has {budget.measure} of none of these sessions; write it anew with --update-baseline"
+        return _broken(budget, why, left_out=left_out)
+    common = {session: values[session] for session in before}
+    value, old = budget.take(list(common.values())), budget.take(list(before.values()))
+    change = abs(old) * budget.limit if budget.relative else budget.limit
+    limit = old - change if budget.has_floor else old + change
+    return Verdict(
+        budget,
+        _holds(budget, value, limit),
+        value,
+        limit,
+        baseline=old,
+        worst=_worst(budget, common, before),
+        left_out=left_out,
+    )
+
+
+def _broken(
+    budget: Budget, reason: str, worst: tuple[tuple[str, float | None], ...] = (), left_out: int = 0
+) -> Verdict:
+    return Verdict(budget, False, None, None, reason, worst=worst, left_out=left_out)
+
+
+def _worst(
+    budget: Budget, values: Mapping[str, float], before: Mapping[str, float] | None = None
+) -> tuple[tuple[str, float | None], ...]:
+    """Give the sessions that are nearest to the bound or furthest beyond it, by how far they moved where they did."""
+
+    def badness(session: str) -> float:
+        moved = values[session] - (before or {}).get(session, 0.0)
         return moved if budget.has_floor else -moved
 
-    ordered = sorted(values, key=lambda session: (distance(session), session))
-    return budget.take(list(values.values())), tuple((s, values[s]) for s in ordered[:MOST_WORST]), ""
+    ordered = sorted(values, key=lambda session: (badness(session), session))
+    return tuple((session, values[session]) for session in ordered[:MOST_WORST])
 
 
 def _holds(budget: Budget, value: float, limit: float) -> bool:
@@ -202,7 +237,7 @@ def _holds(budget: Budget, value: float, limit: float) -> bool:
     return value >= limit - slack if budget.has_floor else value <= limit + slack
 
 
-_FIELDS = ("measure", "aggregate", "level", *map(str, Bound))
+_FIELDS = ("measure", "aggregate", "level", "skip_unmeasured", *map(str, Bound))
 
 
 def _parsed(table: Mapping[str, Any], known: Sequence[str], place: str) -> list[Budget]:
@@ -218,6 +253,9 @@ def _parsed(table: Mapping[str, Any], known: Sequence[str], place: str) -> list[
     level = table.get("level", str(Level.ERROR))
     if level not in tuple(Level):
         raise SettingsError(f"{place}: level {level!r} is not one of {', '.join(Level)}")
+    skips = table.get("skip_unmeasured", False)
+    if not isinstance(skips, bool):
+        raise SettingsError(f"{place}: skip_unmeasured {skips!r} is not true or false")
     bounds = [bound for bound in Bound if bound in table]
     if not bounds:
         raise SettingsError(f"{place}: {measure} needs a bound: {', '.join(Bound)}")
@@ -227,7 +265,7 @@ def _parsed(table: Mapping[str, Any], known: Sequence[str], place: str) -> list[
         if aggregate not in aggregates:
             raise SettingsError(f"{place}: unknown aggregate {aggregate!r}.{nearest(str(aggregate), aggregates)}")
         limit, relative = _limit(table[bound], bound, f"{place}: {measure}: {bound}")
-        budgets.append(Budget(measure, aggregate, bound, limit, relative, Level(level)))
+        budgets.append(Budget(measure, aggregate, bound, limit, relative, Level(level), skips))
     return budgets
 
 

@@ -19,6 +19,7 @@ from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.runs import run
 from compactctl.settings import Resolved
+from compactctl.summarizers import DEFAULT
 from compactctl.transcripts import Account, find_inputs
 from compactctl.tuning.figures import figures_of
 
@@ -58,7 +59,9 @@ def init(
     """
     if str(write) != "-" and write.exists() and not force:
         raise UsageError(f"{write} is there already; --force replaces it, --output takes another name")
-    settings = opt.resolved({"compactor": compactor, "window": window, "jobs": jobs}, None, True, set)
+    # No model is asked here, whatever the environment says: a budget needs figures that cost nothing to find again.
+    flags = {"compactor": compactor, "window": window, "jobs": jobs, "summarizer": DEFAULT}
+    settings = opt.resolved(flags, None, True, set)
     setup = setup_of(settings)
     account = Account()
     rows: list[Mapping[str, Measured]] = []
@@ -160,7 +163,8 @@ def _budget(
 
     values = [row[measure].value for row in rows]
     known = [value for value in values if value is not None]
-    if rows and len(known) == len(values):
+    skips = measure in _SKIPPABLE and len(known) < len(values)
+    if known and (skips or len(known) == len(values)):
         budget = Budget(measure, aggregate, Bound(bound), 0.0)
         held = budget.take(known)
         limit = held * (1 + room) if bound == "max" else held * (1 - room)
@@ -176,10 +180,13 @@ def _budget(
     if aggregate != WORST:
         yield f'{sign}aggregate = "{aggregate}"'
     yield f"{sign}{bound} = {_rounded(limit, up=bound == 'max')}"
-    if measure == "m6.recall_visible":
+    if measure in _SKIPPABLE:
         yield f'{sign}level = "warn"'
+        yield f"{sign}skip_unmeasured = true  # a short session has nothing to recall"
 
 
+# Figures that a short session need not have.
+_SKIPPABLE = ("m6.recall_visible",)
 # Bounds where no session says better.
 _ASSUMED = {"m6.recall_visible": 0.5, "m7.first_user_kept": 1.0, "m8.spiral": 2.0, "m3.cost_usd": 1.0}
 

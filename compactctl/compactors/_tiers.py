@@ -331,6 +331,9 @@ class TieredCompactor(ListFace):
         soft = self._weight_at(self.policy.soft)
         if act.tier is not Tier.WARN or act.notes or view.weight >= soft or not view.has_system:
             return None
+        if not view.base.pairs.closed:
+            # A call that never gets its result makes a repair at some turn to come.
+            return None
         head_end = view.length - self.min_tail
         if head_end < view.own_length or not self.offloading.is_settled(view, 1, head_end):
             return None

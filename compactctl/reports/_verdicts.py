@@ -25,6 +25,7 @@ def verdict_document(verdict: Verdict, fail_on: Level) -> dict[str, Any]:
         "value": verdict.value,
         "baseline": verdict.baseline,
         "reason": verdict.reason,
+        "left_out": verdict.left_out,
         "worst_sessions": [{"session_id": session, "value": value} for session, value in verdict.worst],
     }
 
@@ -47,6 +48,8 @@ def told(verdict: Mapping[str, Any]) -> str:
     words = f"{verdict['budget']}: {figure(verdict['value'])}"
     if verdict["baseline"] is not None:
         words += f" (baseline {figure(verdict['baseline'])}, limit {figure(verdict['limit'])})"
+    if verdict["left_out"]:
+        words += f"; {verdict['left_out']} sessions have no such figure"
     return f"{words}; {verdict['reason']}" if verdict["reason"] else words
 
 

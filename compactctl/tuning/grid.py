@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -12,6 +11,7 @@ from typing import Any
 from compactctl.errors import SettingsError
 from compactctl.ports import CompactorSpec, Option
 from compactctl.settings import nearest, option_value
+from compactctl.tuning.dice import Dice
 
 MOST_VALUES = 10_000
 MOST_POINTS = 100_000
@@ -95,18 +95,16 @@ def sampled_grid(axes: Sequence[Axis], spec: CompactorSpec, fixed: Mapping[str, 
     """
     of = math.prod(len(axis.values) for axis in axes)
     if of <= MOST_POINTS:
-        order = list(range(of))
-        random.Random(seed).shuffle(order)
-        drawn: Iterator[int] = iter(order)
+        drawn: Iterator[int] = iter(Dice(seed).shuffled(of))
     else:
-        drawn = _draws(of, random.Random(seed), 100 * trials)
+        drawn = _draws(of, Dice(seed), 100 * trials)
     return _kept(axes, spec, fixed, drawn, of, trials, sampled=trials < of)
 
 
-def _draws(of: int, dice: random.Random, most: int) -> Iterator[int]:
+def _draws(of: int, dice: Dice, most: int) -> Iterator[int]:
     seen: set[int] = set()
     for _ in range(most):
-        number = dice.randrange(of)
+        number = dice.below(of)
         if number not in seen:
             seen.add(number)
             yield number

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from compactctl.tuning.dice import Dice
 
 HELD_OUT_SHARE = 1 / 3
 FEWEST_SESSIONS = 6
@@ -70,8 +71,8 @@ def bootstrap(differences: Sequence[float], seed: int) -> Interval | None:
     count = len(differences)
     if count == 0:
         return None
-    dice = random.Random(seed)
-    means = sorted(sum(dice.choices(differences, k=count)) / count for _ in range(RESAMPLES))
+    dice = Dice(seed)
+    means = sorted(sum(differences[dice.below(count)] for _ in range(count)) / count for _ in range(RESAMPLES))
     edge = int(RESAMPLES * (1 - CONFIDENCE) / 2)
     return Interval(sum(differences) / count, means[edge], means[-1 - edge], count)
 

@@ -1,0 +1,187 @@
+"""Every point of a search is the replay that one would get by itself, however it was sped up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from compactctl.cli._sweep import Done, Memory, Plan, sweep, tasks_of
+from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
+from compactctl.model import CompactionRecord, Session
+from compactctl.ports import CompactorSpec, HistoryMode
+from compactctl.registry import names, plugin
+from compactctl.runs import Outcome, Setup, Window, Workbench, run
+from compactctl.settings import compactor_options, resolve
+from compactctl.summarizers.opaque import OpaqueSummarizer
+from compactctl.transcripts import load
+from compactctl.tuning.figures import figures_of
+from tests.tuning.sessions import sessions
+
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
+TIERED = ("progressive", "harness9", "progressive-safe")
+
+
+def setup(compactor: str, history: HistoryMode | None = None, meter: str | None = None, **options: object) -> Setup:
+    """Give a setup of a compactor with some options set."""
+    spec = plugin("compactctl.compactors", CompactorSpec, compactor, "compactor")
+    return Setup(spec, compactor_options(spec, options), history, meter=meter, summary_tokens=100)
+
+
+def acted(outcome: Outcome) -> list[CompactionRecord]:
+    """Give the records of steps that changed the view or failed; a quiet turn's record says nothing else."""
+    return [
+        record
+        for record in outcome.tally.compactions
+        if record.error or record.offloaded or record.summarized or record.msgs_after != record.msgs_before
+    ]
+
+
+def same(skipped: Outcome, whole: Outcome) -> None:
+    """Hold a replay that skipped against one that did not."""
+    assert acted(skipped) == acted(whole)
+    one, other = skipped.tally, whole.tally
+    assert one.turns_by_tier == other.turns_by_tier
+    assert figures_of(skipped) == figures_of(whole)
+    assert (one.peak, one.real_peak, one.tokens_sent) == (other.peak, other.real_peak, other.tokens_sent)
+    assert (one.turns, one.failed_turns, one.summarizer_calls) == (
+        other.turns,
+        other.failed_turns,
+        other.summarizer_calls,
+    )
+    assert one.offloaded == other.offloaded
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    sessions(),
+    st.sampled_from(names("compactctl.compactors")),
+    st.sampled_from(list(HistoryMode)),
+    st.sampled_from([600, 2000, 5000]),
+    st.data(),
+)
+def test_skipping_equals_not_skipping(
+    session: Session, compactor: str, history: HistoryMode, window: int, data: st.DataObject
+) -> None:
+    """Quiet turns may be skipped: what was changed, what was sent and the peaks with their turns stay the same."""
+    options: dict[str, object] = {}
+    if compactor in TIERED:
+        low, high = sorted(data.draw(st.tuples(st.integers(2, 18), st.integers(2, 18))))
+        options = {"warn": low / 40, "soft": low / 20, "full": high / 20, "offload": 400, "tail": 3}
+        options |= {"target": 0} if compactor != "harness9" else {}
+    # The usage meter needs what these sessions mostly lack.
+    needs_usage = plugin("compactctl.compactors", CompactorSpec, compactor, "compactor").meter == "usage"
+    made = setup(compactor, history, "bytes4" if needs_usage else None, **options)
+    bench = Workbench(session, Window(window, "flag"))
+    whole = run(bench, made, summarizer=OpaqueSummarizer())
+    skipped = run(bench, made, summarizer=OpaqueSummarizer(), skip=True)
+    same(skipped, whole)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(sessions(), st.lists(st.tuples(st.integers(4, 14), st.integers(14, 19)), min_size=2, max_size=4))
+def test_a_point_does_not_depend_on_the_points_before_it(
+    session: Session, thresholds: Sequence[tuple[int, int]]
+) -> None:
+    """A bench that replayed other settings gives what a fresh one gives: shared placeholders are no shared state."""
+    shared = Workbench(session, Window(2000, "flag"))
+    for soft, full in thresholds:
+        made = setup("progressive", HistoryMode.WRITE_BACK, warn=0.2, soft=soft / 20, full=full / 20, offload=400)
+        fresh = Workbench(session, Window(2000, "flag"))
+        one = run(shared, made, summarizer=OpaqueSummarizer(), skip=True)
+        other = run(fresh, made, summarizer=OpaqueSummarizer())
+        same(one, other)
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.json*")), ids=lambda path: path.name)
+def test_every_point_is_the_replay_with_those_settings(sample: Path) -> None:
+    """On the samples, each point has the records and figures of ``replay`` with the same settings and summarizer."""
+    resolved = resolve({"window": "40000", "summarizer": "stub"}, {})
+    points = ({"soft_threshold": 0.65}, {"full_threshold": 0.9}, {"offload_threshold": 1000, "min_tail_messages": 3})
+    measures = ("m1", "m3", "m6")
+    (session,) = load(sample)
+    done = list(sweep([session], Plan(resolved, points, measures), 1))
+    rows = [row for one in done for row in one.rows]
+    for point, row in zip(points, rows, strict=True):
+        made = setup_of(resolved)
+        made = replace(made, options={**made.options, **point})
+        outcome = run(workbench(resolved, session), made, summarizer=make_summarizer(Work(resolved)), measures=measures)
+        assert row == figures_of(outcome)
+        swept = run(workbench(resolved, session), made, summarizer=make_summarizer(Work(resolved)), skip=True)
+        assert acted(swept) == acted(outcome)
+
+
+def small(count: int) -> list[Session]:
+    """Give the shortest sample under several ids."""
+    (session,) = load(SAMPLES / "one-batch-none-to-emergency.jsonl")
+    return [replace(session, id=f"s{number}") for number in range(count)]
+
+
+PLAN = Plan(
+    resolve({"window": "20000", "summarizer": "opaque"}, {}),
+    tuple({"soft_threshold": 0.6 + n / 100} for n in range(12)),
+    ("m1",),
+)
+
+
+def by_task(done: Sequence[Done]) -> list[tuple[object, object]]:
+    """Give what was done in the order of the tasks."""
+    return sorted(((one.task, one.rows) for one in done), key=lambda pair: (pair[0].session, pair[0].first))
+
+
+def test_any_number_of_processes_gives_the_same() -> None:
+    """Two processes give what one gives."""
+    assert by_task(list(sweep(small(3), PLAN, 2))) == by_task(list(sweep(small(3), PLAN, 1)))
+
+
+def test_large_sessions_are_cut_into_shares_of_points() -> None:
+    """One large session is work for several processes; each point is in one task."""
+    (session,) = small(1)
+    large = replace(session, messages=(replace(session.messages[0], content="x" * 150_000_000), *session.messages[1:]))
+    tasks = tasks_of([large, session], 25)
+    assert [(t.session, t.first, t.last) for t in tasks] == [(0, 0, 10), (0, 10, 20), (0, 20, 25), (1, 0, 25)]
+
+
+class Shelf:
+    """Blobs in memory."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        """Give the bytes."""
+        return self.held.get(key)
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep the bytes."""
+        self.held[key] = value
+
+
+def test_what_is_done_is_recalled_and_other_settings_are_not() -> None:
+    """A resumed run replays nothing that is known; another window, input or grid shares nothing with it."""
+    shelf = Shelf()
+    first = list(sweep(small(2), PLAN, 1, Memory(shelf, resume=False)))
+    again = Memory(shelf, resume=True)
+    assert by_task(list(sweep(small(2), PLAN, 1, again))) == by_task(first)
+    assert again.recalled == 24
+    for plan, given_ in (
+        (replace(PLAN, settings=resolve({"window": "30000", "summarizer": "opaque"}, {})), small(2)),
+        (replace(PLAN, points=PLAN.points[:5]), small(2)),
+        (replace(PLAN, measures=()), small(2)),
+        (PLAN, [replace(session, input_sha256="other") for session in small(2)]),
+    ):
+        other = Memory(shelf, resume=True)
+        list(sweep(given_, plan, 1, other))
+        assert other.recalled == 0
+
+
+def test_a_run_that_is_not_resumed_recalls_nothing() -> None:
+    """Without --resume everything is replayed anew."""
+    shelf = Shelf()
+    list(sweep(small(1), PLAN, 1, Memory(shelf, resume=False)))
+    memory = Memory(shelf, resume=False)
+    list(sweep(small(1), PLAN, 1, memory))
+    assert memory.recalled == 0
