@@ -15,6 +15,7 @@ from compactctl.reports._effects import effects
 from compactctl.reports._overview import real_source, tier_rows, worst_first
 from compactctl.reports._safe import safe
 from compactctl.reports._stored import StoredSession
+from compactctl.reports._svg import THRESHOLDS, spread
 from compactctl.reports._terminal import short_names
 from compactctl.reports._timeline import Point
 from compactctl.reports._titles import finding_of, title_of_all
@@ -30,7 +31,6 @@ Session = Mapping[str, Any]
 TIER_COLOURS = ("#8a8f98", "#b07400", "#2a8fbd", "#1f4e9c", "#c0261c")
 TIER_HATCHES = ("", "//", "..", "xx", "")
 _LETTERS = " wsFE"
-THRESHOLDS = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")
 _EFFECTS = (
     ("left", "#3b3f46", ""),
     ("taken by offloading", "#b07400", "//"),
@@ -43,6 +43,7 @@ _DASHES = ("-", "--", ":", "-.")
 _MOST_PARTS = 7
 _MOST_SESSIONS = 30
 _MOST_COMPACTIONS = 80
+_LEGEND = 28
 
 
 def picture(figure: Figure, format: str) -> bytes:
@@ -95,7 +96,7 @@ def curves_figure(title: str, x_label: str, y_label: str, named: Mapping[str, Se
             axes.plot(
                 [x for x, _ in points],
                 [y for _, y in points],
-                label=label(name),
+                label=label(name, _LEGEND),
                 color=_PARTS[number % len(_PARTS)],
                 linestyle=_DASHES[number % len(_DASHES)],
                 marker="o" if len(points) == 1 else "",
@@ -148,18 +149,13 @@ def _bands(axes: Axes, detail: StoredSession, top: float) -> None:
     marks = [float(options[name]) * 100 for name in THRESHOLDS if name in options]
     if len(marks) != len(THRESHOLDS):
         return
-    for tier, low, high in zip(Tier, marks, (*marks[1:], top * 1.06), strict=False):
-        colour = TIER_COLOURS[tier + 1]
+    ends = [min(high, top * 1.06) for high in (*marks[1:], top * 1.06)]
+    middles = [(low + high) / 2 for low, high in zip(marks, ends, strict=True)]
+    for tier, low, high, at in zip(list(Tier)[1:], marks, ends, spread(middles, top * 0.05), strict=True):
+        colour = TIER_COLOURS[tier]
         axes.axhspan(low, high, color=colour, alpha=0.12, linewidth=0)
-        axes.text(
-            1.005,
-            (low + min(high, top * 1.06)) / 2,
-            Tier(tier + 1).label,
-            color=colour,
-            fontsize=8,
-            transform=axes.get_yaxis_transform(),
-            va="center",
-        )
+        across = axes.get_yaxis_transform()
+        axes.text(1.005, at, tier.label, color=colour, fontsize=8, transform=across, va="center")
 
 
 def tier_strip(axes: Axes, points: Sequence[Point]) -> None:
@@ -222,7 +218,7 @@ def composition(axes: Axes, detail: StoredSession) -> None:
     stacks = axes.stackplot(
         [point.first for point in points],
         series,
-        labels=list(map(label, shown)),
+        labels=[label(part, _LEGEND) for part in shown],
         colors=_PARTS,
         alpha=0.85,
         step="mid",
@@ -235,7 +231,7 @@ def composition(axes: Axes, detail: StoredSession) -> None:
     axes.set_xlim(points[0].first - 0.5, points[-1].last + 0.5)
     axes.set_ylabel("decision tokens in thousands")
     axes.set_xlabel("turn")
-    axes.set_title(label(f"most of what is sent: {parts[0]}"), loc="left", fontsize=10)
+    axes.set_title(label(f"most of what is sent: {parts[0]}", 60), loc="left", fontsize=10)
     handles, names = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.005, 1), borderaxespad=0)
 
@@ -280,7 +276,7 @@ def waterfall(axes: Axes, session: Session) -> None:
 
 
 def _turns_by_tier(axes: Axes, shown: Sequence[Session], of: int) -> None:
-    names = [label(name) for name in short_names([session["session_id"] for session in shown], 80)]
+    names = [label(name, _LEGEND) for name in short_names([session["session_id"] for session in shown], 80)]
     left = [0.0] * len(shown)
     for tier in Tier:
         counts = [
@@ -341,13 +337,15 @@ def _nothing(axes: Axes, words: str) -> None:
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color="#4a4f57")
 
 
-def label(text: str) -> str:
-    r"""Give foreign text as a label: no mathtext, and letters that the font lacks as escapes.
+def label(text: str, most: int = 100) -> str:
+    r"""Give foreign text as a label: no mathtext, letters that the font lacks as escapes, cut to ``most`` characters.
 
-    >>> label("cost $x$"), label("库存")
-    ('cost \\$x\\$', '\\u5e93\\u5b58')
+    >>> label("cost $x$"), label("库存"), label("a very long name", 6)
+    ('cost \\$x\\$', '\\u5e93\\u5b58', 'a ver…')
     """
     shown = "".join(c if ord(c) < 0x500 or c in "…–—’“”€" else c.encode("unicode_escape").decode() for c in safe(text))
+    # A longer one would leave no room for the axes.
+    shown = shown if len(shown) <= most else shown[: most - 1] + "…"
     return shown.replace("$", r"\$")
 
 

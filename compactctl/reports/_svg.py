@@ -19,7 +19,7 @@ from compactctl.reports._words import percent, tokens
 WIDTH, HEIGHT = 960, 300
 LEFT, RIGHT, TOP, BOTTOM = 48, 84, 14, 250
 STRIP, STRIP_HEIGHT = 262, 16
-_THRESHOLDS = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")
+THRESHOLDS = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")
 _LETTERS = " wsFE"
 MOST_PARTS = 7
 
@@ -49,10 +49,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A label at a place of an axis."""
+    """A label at a place of an axis; ``tier`` where it names a band."""
 
     at: float
     words: str
+    tier: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Drawing:
     rows: tuple[Tick, ...]
     turns: tuple[Tick, ...]
     full: float | None = None
+    names: tuple[Tick, ...] = ()
 
 
 def timeline(
@@ -98,14 +100,16 @@ def timeline(
     )
     step = 0.25 if top < 2 else 0.5 if top < 4 else round(top / 5)
     shares = [i * step for i in range(int(top / step) + 1)]
+    bands = _bands(detail, top, up)
     return Drawing(
         tuple(lines),
-        tuple(_bands(detail, top, up)),
+        tuple(bands),
         columns,
         tuple(_marks(points, notices, window, prefix)),
         tuple(Tick(up(share), f"{share:.0%}") for share in shares),
         tuple(Tick(place(turn), str(turn)) for turn in _turn_ticks(points)),
         up(1.0),
+        tuple(_names(bands)),
     )
 
 
@@ -167,16 +171,33 @@ def _line(
 
 def _bands(detail: StoredSession, top: float, up: Callable[[float], float]) -> list[Box]:
     options = detail.settings.get("options") or {}
-    if not all(name in options for name in _THRESHOLDS):
+    if not all(name in options for name in THRESHOLDS):
         return []
-    marks = [min(top, float(options[name])) for name in _THRESHOLDS]
-    bands = []
-    for tier, low, high in zip(list(Tier)[1:], marks, (*marks[1:], top), strict=True):
-        if high > low:
-            bands.append(
-                Box(LEFT, up(high), WIDTH - LEFT - RIGHT, round(up(low) - up(high), 1), _tier(tier), tier.label)
-            )
-    return bands
+    marks = [min(top, float(options[name])) for name in THRESHOLDS]
+    across = WIDTH - LEFT - RIGHT
+    return [
+        Box(LEFT, up(high), across, round(up(low) - up(high), 1), _tier(tier), tier.label)
+        for tier, low, high in zip(list(Tier)[1:], marks, (*marks[1:], top), strict=True)
+        if high > low
+    ]
+
+
+def _names(bands: Sequence[Box]) -> list[Tick]:
+    """Give the names of the bands, beside their middles and apart from one another however thin the bands are."""
+    places = spread([-(band.y + band.height / 2) for band in bands], 13)
+    return [Tick(round(4 - place, 1), band.words, band.tier) for place, band in zip(places, bands, strict=True)]
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """Move rising places up, as little as it takes to keep them ``gap`` apart.
+
+    >>> spread([1.0, 2.0, 9.0], 3.0)
+    [1.0, 4.0, 9.0]
+    """
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + gap) if moved else place)
+    return moved
 
 
 def _columns(points: Sequence[Point]) -> list[tuple[Point, float, float]]:
