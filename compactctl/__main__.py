@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -14,7 +16,13 @@ def main() -> None:
         return
     from compactctl.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    # Everything is written and closed by now. Taking a large session apart object by object, or looking through a
+    # client library for garbage, would only take time, of which Ctrl-C has a second.
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":

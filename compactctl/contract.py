@@ -103,14 +103,18 @@ def orphans(messages: Messages) -> list[str]:
 
 
 def unanswered(messages: Messages) -> list[str]:
-    """List the ids of calls that no tool result behind them answers; each result answers one call, the oldest open."""
-    waiting: list[str] = []
+    """List the ids of calls that no tool result answers; a result answers the nearest call with its id before it."""
+    calls: list[str] = []
+    latest: dict[str, int] = {}
+    answered: set[int] = set()
     for message in messages:
-        if message.tool_call_id in waiting:
-            waiting.remove(message.tool_call_id)
+        if message.tool_call_id in latest:
+            answered.add(latest[message.tool_call_id])
         elif message.role == ASSISTANT:
-            waiting += [call.id for call in message.tool_calls]
-    return waiting
+            for call in message.tool_calls:
+                latest[call.id] = len(calls)
+                calls.append(call.id)
+    return [call for at, call in enumerate(calls) if at not in answered]
 
 
 # -- the guards ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from compactctl.context.conversation import conversation_text
 from compactctl.context.view import Meter, MeterContext, View
 from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger, Usage
@@ -109,8 +111,7 @@ class SummaryRequest:
         return self._make_previous is not None
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryReply:
+class SummaryReply(Struct, frozen=True, gc=False):
     """What a summarizer answered; ``usage`` is None where nothing was charged or nothing is known.
 
     A summarizer that verified its answer says so for the record: ``notes`` hold the figures and whatever was odd,
@@ -179,8 +180,7 @@ class Clock(Protocol):
         """Give a monotonic time in nanoseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quiet:
+class Quiet(Struct, frozen=True, gc=False):
     """A promise of a compactor: how long the view may grow without ``step`` changing it.
 
     As long as the view only grows by recorded messages, weighs less than ``weight`` and holds fewer than ``messages``
@@ -193,8 +193,7 @@ class Quiet:
     tier: Tier = Tier.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True, gc=False):
     """What a compactor did in one step: the view to send, what is known of it, and whether it may be written back."""
 
     view: View
@@ -203,8 +202,7 @@ class Step:
     quiet: Quiet | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True, gc=False):
     """One model call of a replay: what would have been sent, and what the compactor did for it.
 
     ``records`` are the records of all steps of this turn, in order. ``failed`` says that a provider would have
@@ -222,8 +220,7 @@ class Turn:
         return self.records[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True, gc=False):
     """The turns ``turn`` to ``until`` - 1: at the first the compactor was asked, at the others it stayed quiet.
 
     ``view`` is what is sent at the first turn; each later turn sends the same and the recorded messages since.

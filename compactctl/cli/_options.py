@@ -50,7 +50,7 @@ Protect = Annotated[list[str] | None, typer.Option(help="A tool whose results no
 Jobs = Annotated[str | None, typer.Option("--jobs", "-j", help="Sessions replayed at a time. [default: 1]")]
 StateDir = Annotated[str | None, typer.Option(help="Where results, records and turns are kept. [default: .compactctl]")]
 RecordsDir = Annotated[str | None, typer.Option(help="Where the records alone are kept, as harness9 does.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write nothing; the figures are the same.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write nothing; of a model, show the plan and stop.")]
 ExtractMemories = Annotated[
     bool, typer.Option("--extract-memories", help="Have the summarizer's model take lasting facts out and keep them.")
 ]

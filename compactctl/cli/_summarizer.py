@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from compactctl.cli._say import note
 from compactctl.errors import SettingsError, UsageError
-from compactctl.ports import BlobStore, Summarizer, SummarizerSpec
+from compactctl.ports import BlobStore, Summarizer
 from compactctl.runs import SUMMARY_FAILED
-from compactctl.settings import SUMMARIZER_OPTIONS, Resolved
+from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, Value
 from compactctl.summarizers import make_planner, make_summarizer, spec
 
 if TYPE_CHECKING:
@@ -36,6 +37,23 @@ def shaping_options(settings: Resolved) -> dict[str, Any]:
     """Give the options that were set and shape a summarizer's answers, for a run's settings and their hash."""
     declared = {option.name for option in spec(settings["summarizer"]).options}
     return {name: settings[name] for name in _SHAPING if name in declared and settings.values[name].origin != "default"}
+
+
+def with_summarizer(settings: Resolved, name: str, origin: str) -> Resolved:
+    """Give the settings with another summarizer, and without the options that this one has not."""
+    declared = {option.name for option in spec(name).options}
+    idle = {o.name: Value(o.default, "default") for o in SUMMARIZER_OPTIONS if o.name not in declared}
+    return replace(settings, values={**settings.values, **idle, "summarizer": Value(name, origin)})
+
+
+def refuse_idle_flags(settings: Resolved, names: Iterable[str]) -> None:
+    """Raise UsageError for a flag that means nothing to any of these summarizers."""
+    listed = list(dict.fromkeys(names))
+    declared = {option.name for name in listed for option in spec(name).options}
+    for option in SUMMARIZER_OPTIONS:
+        if option.name not in declared and settings.values[option.name].origin == "flag":
+            flag = option.name.replace("_", "-")
+            raise UsageError(f"--{flag} means nothing to --summarizer {', '.join(listed)}")
 
 
 def announce(
@@ -80,20 +98,23 @@ def bill(settings: Resolved, *, quiet: bool) -> None:
         note(f"asked {settings['summarizer']}: {calls}, {tokens}, {cost}", quiet=quiet)
 
 
-def failed_summaries(documents: Iterable[Mapping[str, Any]]) -> str:
-    """Say how many summaries failed, and how the first one did."""
-    listed = list(documents)
-    number = sum(document["summarizer_failures"] for document in listed)
-    first = next(
+def failed_summaries(failures: Sequence[str]) -> str:
+    """Say how many summaries failed although none might, and how the first one did."""
+    number = "1 summary" if len(failures) == 1 else f"{len(failures):,} summaries"
+    return f"--no-fallback, and {number} failed; first {failures[0]}"
+
+
+def failures_in(documents: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Give a sentence for each summary of these sessions that failed."""
+    return [
         f"{document['session_id']}, turn {row['turn']}: {row['error']}"
-        for document in listed
+        for document in documents
         for row in document["compactions"]
         if SUMMARY_FAILED in row["error"]
-    )
-    return f"--no-fallback, and {number:,} {'summary' if number == 1 else 'summaries'} failed; first {first}"
+    ]
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)
 def _shared(settings: Resolved) -> Any:
     return _made(settings)
 
@@ -101,7 +122,9 @@ def _shared(settings: Resolved) -> Any:
 def _made(settings: Resolved) -> Summarizer:
     name = settings["summarizer"]
     found = spec(name)
-    given = _given(settings, found)
+    refuse_idle_flags(settings, [name])
+    declared = {option.name for option in found.options}
+    given = {name: settings[name] for name in declared if settings.values[name].origin != "default"}
     if not found.remote:
         if settings["extract_memories"] and settings.values["extract_memories"].origin == "flag":
             raise UsageError(f"--extract-memories needs a summarizer with a model behind it; {name} has none")
@@ -116,21 +139,6 @@ def _made(settings: Resolved) -> Summarizer:
             f"others; give --summarizer {name} or COMPACTCTL_SUMMARIZER"
         )
     return make_summarizer(name, _priced(given, settings), blobs=_blobs(settings), untrusted=settings.untrusted())
-
-
-def _given(settings: Resolved, found: SummarizerSpec) -> dict[str, Any]:
-    """Give the options that were set and that the summarizer has; a flag that it has not is a mistake."""
-    declared = {option.name for option in found.options}
-    given: dict[str, Any] = {}
-    for option in SUMMARIZER_OPTIONS:
-        value = settings.values[option.name]
-        if value.origin == "default":
-            continue
-        if option.name in declared:
-            given[option.name] = value.value
-        elif value.origin == "flag":
-            raise UsageError(f"--{option.name.replace('_', '-')} means nothing to --summarizer {found.name}")
-    return given
 
 
 def _priced(given: dict[str, Any], settings: Resolved) -> dict[str, Any]:

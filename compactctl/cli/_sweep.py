@@ -12,7 +12,7 @@ import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -22,9 +22,12 @@ from compactctl.errors import CompactctlError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.ports import BlobStore, Summarizer
-from compactctl.runs import Setup, Workbench, run
+from compactctl.runs import SUMMARY_FAILED, Setup, Workbench, run
 from compactctl.settings import Resolved, canonical
 from compactctl.tuning.figures import figures_of
+
+if TYPE_CHECKING:
+    from compactctl.summarizers._plan import Planner
 
 Figures = Mapping[str, Measured]
 
@@ -37,11 +40,15 @@ BATCH_CHARACTERS = 128_000_000
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What every session is replayed under: the options of each point over the settings; picklable."""
+    """What every session is replayed under: the options of each point over the settings; picklable.
+
+    ``planner`` stands in for a summarizer with a model behind it while its plan is made.
+    """
 
     settings: Resolved
     points: tuple[Mapping[str, Any], ...]
     measures: tuple[str, ...]
+    planner: Planner | None = None
 
     def setups(self) -> list[Setup]:
         """Give the setup of each point."""
@@ -60,11 +67,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a task gave: the figures of each of its points, or the error that the session raised."""
+    """What a task gave: the figures of each of its points, or the error that the session raised.
+
+    ``failures`` has a sentence for each summary that failed.
+    """
 
     task: Task
     rows: tuple[Figures, ...] = ()
     error: CompactctlError | None = None
+    failures: tuple[str, ...] = ()
 
 
 def characters(session: Session) -> int:
@@ -92,7 +103,8 @@ def sweep(sessions: Sequence[Session], plan: Plan, jobs: int, memory: Memory | N
             yield Done(task, known)
     hands = min(jobs, len(waiting))
     for done in _forked(sessions, plan, waiting, hands) if hands > 1 else _here(sessions, plan, waiting):
-        if memory is not None and done.error is None:
+        # What a failed summary left is not what the settings give; a later run shall ask again.
+        if memory is not None and done.error is None and not done.failures:
             memory.keep(sessions[done.task.session], plan, done)
         yield done
 
@@ -151,14 +163,15 @@ class _Bench:
         try:
             if task.session != self.at or self.bench is None:
                 self.bench = workbench(self.plan.settings, self.sessions[task.session])
-                self.summarizer = make_summarizer(Work(self.plan.settings))
+                self.summarizer = make_summarizer(Work(self.plan.settings, planner=self.plan.planner))
                 self.at = task.session
-            rows = tuple(self._figures(self.bench, setup) for setup in self.setups[task.first : task.last])
+            failures: list[str] = []
+            rows = tuple(self._figures(self.bench, setup, failures) for setup in self.setups[task.first : task.last])
         except CompactctlError as error:
             return Done(task, error=error)
-        return Done(task, rows)
+        return Done(task, rows, failures=tuple(failures))
 
-    def _figures(self, bench: Workbench, setup: Setup) -> Figures:
+    def _figures(self, bench: Workbench, setup: Setup, failures: list[str]) -> Figures:
         outcome = run(
             bench,
             setup,
@@ -166,6 +179,11 @@ class _Bench:
             measures=self.plan.measures,
             skip=True,
             figures_only=True,
+        )
+        failures.extend(
+            f"{bench.session.id}, turn {record.turn}: {record.error}"
+            for record in outcome.tally.compactions
+            if SUMMARY_FAILED in record.error
         )
         return figures_of(outcome)
 

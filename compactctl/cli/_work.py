@@ -19,7 +19,7 @@ from compactctl.model import Session, Tier, first_timestamp
 from compactctl.ports import Clock, HistoryMode, Offloader, Span, Summarizer
 from compactctl.reports._document import session_document, short_path
 from compactctl.reports._words import size
-from compactctl.runs import Outcome, Setup, Window, Workbench, run, settings_hash
+from compactctl.runs import Setup, Window, Workbench, run, settings_hash
 from compactctl.settings import Resolved, compactor_options
 from compactctl.summarizers import make_extractor
 from compactctl.tables import model_window, prices, rank_bytes
@@ -120,9 +120,16 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
     def go(
         offloader: Offloader | None,
         watch: Callable[[Span], None] | None,
-        remember: Callable[[Mapping[str, Any]], None] = lambda fact: None,
-    ) -> Outcome:
-        return run(
+        keep: Callable[[Mapping[str, Any]], None] = lambda fact: None,
+    ) -> dict[str, Any]:
+        facts = 0
+
+        def remember(fact: Mapping[str, Any]) -> None:
+            nonlocal facts
+            keep(fact)
+            facts += 1
+
+        outcome = run(
             bench,
             setup,
             summarizer=summarizer,
@@ -133,11 +140,12 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
             skip=work.skip,
             watch=watch,
         )
+        return session_document(outcome, head) | ({"facts_kept": facts} if settings["extract_memories"] else {})
 
     head = inspect_facts(session)
     warnings = tuple(session.warnings)
     if work.dry_run:
-        return Replayed(session_document(go(None, None), head), warnings=warnings)
+        return Replayed(go(None, None), warnings=warnings)
     from compactctl.store import open_store
 
     store = open_store(settings["state_dir"], settings["records_dir"])
@@ -166,7 +174,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
                 for row in turn_line(span):
                     writer.turn(row)
 
-        document = session_document(go(offloader, watch, writer.memory), head)
+        document = go(offloader, watch, writer.memory)
         document["run"] = writer.run
         writer.end({key: value for key, value in document.items() if key not in _NOT_IN_END_LINE and key != "run"})
         failures = writer.failures

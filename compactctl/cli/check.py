@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,7 @@ from compactctl.cli._decide import decision_targets
 from compactctl.cli._judge import JudgedSession, differences, read_baseline, write_baseline
 from compactctl.cli._output import write
 from compactctl.cli._say import note, notes, problems, progress
+from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.errors import CompactctlError, NothingMatchedError, SettingsError, SummarizerError, UsageError
 from compactctl.measures import measures as known_measures
@@ -28,11 +30,15 @@ from compactctl.settings import one_of
 from compactctl.transcripts import Account, find_inputs, inspect_facts
 from compactctl.tuning.figures import figures_of, known_keys
 
+if TYPE_CHECKING:
+    from compactctl.summarizers._plan import Planner
+
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 # GitHub drops a summary above 1 MiB whole.
 _MOST_SUMMARY = 1_000_000
 
 
+@opt.summarizer_flags
 def check(
     paths: opt.Paths = None,
     baseline: Annotated[
@@ -55,18 +61,22 @@ def check(
     spill: opt.Spill = None,
     protect: opt.Protect = None,
     no_fallback: opt.NoFallback = False,
+    dry_run: opt.DryRun = False,
     jobs: opt.Jobs = None,
+    state_dir: opt.StateDir = None,
     subagents: opt.Subagents = False,
     format: opt.Format = None,
     output: opt.Output = None,
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
+    *,
+    remote: Mapping[str, Any],
 ) -> int:
     """Replay sessions and hold them to the budgets of the settings file; exit status 1 where one is broken.
 
     Budgets stand in compactctl.toml (`compactctl init` writes some). The same verdicts make the text, JSON, JUnit,
-    annotations and the exit status. Nothing is written to the state directory.
+    annotations and the exit status. Nothing is written to the state directory but replies that --cassette keeps.
 
     \b
       [[budgets]]
@@ -98,6 +108,8 @@ def check(
         "protect": protect,
         "fallback": False if no_fallback else None,
         "jobs": jobs,
+        "state_dir": state_dir,
+        **remote,
     }
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("check", format, output)
@@ -108,17 +120,26 @@ def check(
         raise SettingsError("there is no budget to check; write some with `compactctl init`, or add [[budgets]]")
     needs = any(budget.needs_baseline for budget in budgets)
     known = read_baseline(baseline) if baseline is not None and not update_baseline else None
-    work = _Job(Work(settings), measures_of(budgets))
-    account = Account()
+    job = _Job(Work(settings), measures_of(budgets))
+    make_summarizer(job.work)
+    found, account = find_inputs(paths), Account()
     documents: list[dict[str, Any]] = []
     judged: list[JudgedSession] = []
     errors: list[CompactctlError] = []
     statuses: list[int] = []
     try:
         with progress(quiet=quiet) as show:
-            for result in each_session(
-                find_inputs(paths), account, _task, work, jobs=settings["jobs"], side_threads=subagents, progress=show
-            ):
+            judge_each = partial(
+                each_session, found, task=_task, jobs=settings["jobs"], side_threads=subagents, progress=show
+            )
+            counted = Account()
+
+            def count(planner: Planner) -> Iterator[object]:
+                return judge_each(counted, context=replace(job, work=replace(job.work, planner=planner)))
+
+            if announce(settings, paths, count, dry_run=dry_run, quiet=quiet) is not None and dry_run:
+                return problems(counted.problems)
+            for result in judge_each(account, context=job):
                 if isinstance(result, Failed):
                     errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
                     continue
@@ -128,8 +149,9 @@ def check(
     except KeyboardInterrupt:
         note("interrupted; nothing was judged")
         return 130
-    if not settings["fallback"] and any(document["summarizer_failures"] for document in documents):
-        errors.append(SummarizerError("a summary failed and --no-fallback was given"))
+    if not settings["fallback"] and (failures := failures_in(documents)):
+        errors.append(SummarizerError(failed_summaries(failures)))
+    bill(settings, quiet=quiet)
     if not documents and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to check; name a transcript"))
     if update_baseline and baseline is not None and documents:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,23 +14,29 @@ from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
 from compactctl.cli._output import write
 from compactctl.cli._say import note, notes, problems, progress
+from compactctl.cli._summarizer import announce, bill, failed_summaries, refuse_idle_flags, with_summarizer
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.errors import CompactctlError, NothingMatchedError, SettingsError, SummarizerError, UsageError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
-from compactctl.ports import CompactorSpec
+from compactctl.ports import CompactorSpec, Summarizer
 from compactctl.registry import names, plugin
 from compactctl.reports._comparison import compared_document, mark_best
 from compactctl.reports._document import root_document
-from compactctl.runs import Setup, run
+from compactctl.runs import SUMMARY_FAILED, Setup, run
 from compactctl.settings import Resolved, Value, compactor_options, nearest
 from compactctl.transcripts import Account, find_inputs, inspect_facts
 from compactctl.tuning.figures import figures_of, known_keys, pooled_figures
 
+if TYPE_CHECKING:
+    from compactctl.summarizers._plan import Planner
+
 BOUNDS = ("none", "truncate")
+SUMMARIZER = "summarizer"
 _ROOM = "compactctl.compactors"
 
 
+@opt.summarizer_flags
 def compare(
     paths: opt.Paths = None,
     compactor: Annotated[
@@ -52,24 +59,30 @@ def compare(
     spill: opt.Spill = None,
     protect: opt.Protect = None,
     no_fallback: opt.NoFallback = False,
+    dry_run: opt.DryRun = False,
     jobs: opt.Jobs = None,
+    state_dir: opt.StateDir = None,
     subagents: opt.Subagents = False,
     format: opt.Format = None,
     output: opt.Output = None,
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
+    *,
+    remote: Mapping[str, Any],
 ) -> int:
     """Put compactors side by side on the same sessions: one table of figures, the best of each column marked.
 
     The bounds are always in it: `none` does nothing, `truncate` only drops the oldest. Each session is loaded and
-    measured once for all of them. Nothing is written to the state directory.
+    measured once for all of them. One of them may have a summarizer of its own. Nothing is written to the state
+    directory but replies that --cassette keeps.
 
     \b
     Examples:
       compactctl compare session.jsonl --compactor progressive --compactor claude-code
       compactctl compare sessions/ -c progressive -c harness9 --set progressive.soft=0.65
       compactctl compare sessions/ -c now=progressive -c early=progressive --set early.warn=0.4 -o curves.png
+      compactctl compare session.jsonl -c stub=progressive -c mine=progressive --set mine.summarizer=openai --model m
     """
     if not paths:
         raise UsageError("compare needs at least one transcript: a file, a directory, a pattern, or - for stdin")
@@ -87,35 +100,55 @@ def compare(
         "protect": protect,
         "fallback": False if no_fallback else None,
         "jobs": jobs,
+        "state_dir": state_dir,
+        **remote,
     }
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("compare", format, output)
     chosen = compactor or [settings["compactor"]]
     setups = rivals(chosen, settings)
     job = _Job(Work(settings), tuple(setups.items()))
-    account = Account()
+    askers = {rival.settings["summarizer"]: rival.settings for rival in setups.values()}
+    refuse_idle_flags(settings, askers)
+    for asker in askers.values():
+        make_summarizer(Work(asker))
+    found, account = find_inputs(paths), Account()
     documents: list[dict[str, Any]] = []
     figures: list[list[Mapping[str, Measured]]] = []
     errors: list[CompactctlError] = []
     statuses: list[int] = []
-    failed = 0
+    failures: list[str] = []
     try:
         with progress(quiet=quiet) as show:
-            for result in each_session(
-                find_inputs(paths), account, _task, job, jobs=settings["jobs"], side_threads=subagents, progress=show
-            ):
+            compare_each = partial(
+                each_session, found, task=_task, jobs=settings["jobs"], side_threads=subagents, progress=show
+            )
+            counted = Account()
+            plans = []
+            for name, asker in askers.items():
+                asking = tuple((at, rival) for at, rival in setups.items() if rival.settings["summarizer"] == name)
+
+                def count(planner: Planner, asking: tuple[tuple[str, Rival], ...] = asking) -> Iterator[object]:
+                    return compare_each(counted, context=_Job(replace(job.work, planner=planner), asking))
+
+                plans.append(announce(asker, paths, count, dry_run=dry_run, quiet=quiet))
+            if dry_run and any(plan is not None for plan in plans):
+                return problems(counted.problems)
+            for result in compare_each(account, context=job):
                 if isinstance(result, Failed):
                     errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
                     continue
                 documents.append(result.document)
                 figures.append(result.figures)
-                failed += result.summaries_failed
+                failures.extend(result.failures)
                 notes(result.warnings, quiet=quiet)
     except KeyboardInterrupt:
         statuses.append(130)
         note("interrupted; what was done so far is shown")
-    if failed and not settings["fallback"]:
-        errors.append(SummarizerError("a summary failed and --no-fallback was given"))
+    for asker in askers.values():
+        bill(asker, quiet=quiet)
+    if failures and not settings["fallback"]:
+        errors.append(SummarizerError(failed_summaries(failures)))
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to compare on; name a transcript"))
     if documents:
@@ -125,10 +158,14 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """One compactor of a comparison under its name there; a bound is always in it."""
+    """One compactor of a comparison under its name there; a bound is always in it.
+
+    ``settings`` are the command's, with the summarizer that this one asks.
+    """
 
     setup: Setup
     bound: bool
+    settings: Resolved
 
 
 def rivals(chosen: Sequence[str], settings: Resolved) -> dict[str, Rival]:
@@ -158,14 +195,16 @@ def rivals(chosen: Sequence[str], settings: Resolved) -> dict[str, Rival]:
             raise SettingsError(f"--set {written}: none of the compactors has it.{nearest(written, options)}")
         for name in having:
             own[name].setdefault(written, value)
-    base = setup_of(replace(settings, values={**settings.values, "compactor": Value("none", "default")}, options={}))
-    found = {
-        name: Rival(replace(base, spec=spec, options=compactor_options(spec, own[name])), name in BOUNDS)
-        for name, spec in specs.items()
-    }
-    for name in bounds:
-        spec = plugin(_ROOM, CompactorSpec, name, "compactor")
-        found[name] = Rival(replace(base, spec=spec, options=compactor_options(spec, {})), True)
+    specs |= {name: plugin(_ROOM, CompactorSpec, name, "compactor") for name in bounds}
+    askers: dict[str, Resolved] = {}
+    found: dict[str, Rival] = {}
+    for name, spec in specs.items():
+        chosen_here = own.get(name, {})
+        asked = chosen_here.pop(SUMMARIZER, settings.values[SUMMARIZER])
+        asker = askers.setdefault(str(asked.value), with_summarizer(settings, str(asked.value), asked.origin))
+        base = setup_of(replace(asker, values={**asker.values, "compactor": Value("none", "default")}, options={}))
+        setup = replace(base, spec=spec, options=compactor_options(spec, chosen_here))
+        found[name] = Rival(setup, name in BOUNDS, asker)
     return found
 
 
@@ -183,7 +222,7 @@ class _Job:
 class _Compared:
     document: dict[str, Any]
     figures: list[Mapping[str, Measured]]
-    summaries_failed: int
+    failures: list[str]
     warnings: tuple[str, ...]
 
 
@@ -191,14 +230,21 @@ def _task(session: Session, job: _Job) -> _Compared:
     settings = job.work.settings
     bench = workbench(settings, session)
     measures = () if settings["measures"] == ("none",) else settings["measures"]
-    summarizer = make_summarizer(job.work)
+    summarizers: dict[str, Summarizer] = {}
     found: list[Mapping[str, Measured]] = []
     compared: list[dict[str, Any]] = []
-    failed = 0
+    failures: list[str] = []
     for name, rival in job.setups:
-        outcome = run(bench, rival.setup, summarizer=summarizer, measures=measures, skip=True)
+        asked = rival.settings[SUMMARIZER]
+        if asked not in summarizers:
+            summarizers[asked] = make_summarizer(replace(job.work, settings=rival.settings))
+        outcome = run(bench, rival.setup, summarizer=summarizers[asked], measures=measures, skip=True)
         found.append(figures_of(outcome))
-        failed += outcome.tally.summarizer_failures
+        failures.extend(
+            f"{session.id}, {name}, turn {record.turn}: {record.error}"
+            for record in outcome.tally.compactions
+            if SUMMARY_FAILED in record.error
+        )
         compared.append(compared_document(name, rival.setup, rival.bound, found[-1], outcome))
     mark_best(compared, known_keys())
     document = {
@@ -209,7 +255,7 @@ def _task(session: Session, job: _Job) -> _Compared:
         "real_tokens_from": bench.real[1],
         "compared": compared,
     }
-    return _Compared(document, found, failed, tuple(session.warnings))
+    return _Compared(document, found, failures, tuple(session.warnings))
 
 
 def _document(

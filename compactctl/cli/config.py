@@ -51,7 +51,7 @@ def show(
         return 0
     width = max(map(len, rows)) + 2
     for name, (value, origin) in rows.items():
-        shown = "-" if value is None else ",".join(value) if isinstance(value, tuple) else value
+        shown = "-" if value in (None, "") else ",".join(value) if isinstance(value, tuple) else value
         print(f"{name:<{width}}{safe(str(shown)):<24}{safe(origin)}")
     if settings.budgets:
         print(f"{'budgets':<{width}}{len(settings.budgets):<24}{safe(settings.path)}")

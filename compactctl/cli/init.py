@@ -19,6 +19,7 @@ from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.runs import run
 from compactctl.settings import Resolved
+from compactctl.summarizers import DEFAULT
 from compactctl.transcripts import Account, find_inputs
 from compactctl.tuning.figures import figures_of
 
@@ -58,7 +59,9 @@ def init(
     """
     if str(write) != "-" and write.exists() and not force:
         raise UsageError(f"{write} is there already; --force replaces it, --output takes another name")
-    settings = opt.resolved({"compactor": compactor, "window": window, "jobs": jobs}, None, True, set)
+    # No model is asked here, whatever the environment says: a budget needs figures that cost nothing to find again.
+    flags = {"compactor": compactor, "window": window, "jobs": jobs, "summarizer": DEFAULT}
+    settings = opt.resolved(flags, None, True, set)
     setup = setup_of(settings)
     account = Account()
     rows: list[Mapping[str, Measured]] = []

@@ -16,7 +16,7 @@ from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import targets, write
 from compactctl.cli._say import note, notes, problems, progress
-from compactctl.cli._summarizer import announce, bill, failed_summaries
+from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
 from compactctl.model import Session
@@ -107,7 +107,7 @@ def replay(
     work = Work(settings, setup.compact_at, dry_run, skip, wait)
     make_summarizer(work)
     found, account = find_inputs(paths), Account()
-    documents: list[dict[str, object]] = []
+    documents: list[dict[str, Any]] = []
     errors: list[CompactctlError] = []
     statuses: list[int] = []
     try:
@@ -138,8 +138,8 @@ def replay(
     except KeyboardInterrupt:
         statuses.append(130)
         note("interrupted; what was done so far is shown")
-    if not settings["fallback"] and any(document["summarizer_failures"] for document in documents):
-        errors.append(SummarizerError(failed_summaries(documents)))
+    if not settings["fallback"] and (failures := failures_in(documents)):
+        errors.append(SummarizerError(failed_summaries(failures)))
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to replay; name a transcript"))
     document = root_document("replay", setup.settings(), documents, ignored_inputs=dict(account.ignored))
@@ -151,6 +151,10 @@ def replay(
         wanted = wanted[1:]
     write(document, wanted, include_text=include_text)
     bill(settings, quiet=quiet)
+    if settings["extract_memories"] and documents:
+        facts = sum(document["facts_kept"] for document in documents)
+        kept = f", kept in {settings['state_dir']}/memories" if facts and not dry_run else ""
+        note(f"{'1 fact' if facts == 1 else f'{facts:,} facts'} taken out{kept}", quiet=quiet)
     if documents and not dry_run and not quiet:
         note(state_line(settings))
     if account.ignored and not quiet:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,8 +15,9 @@ from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
 from compactctl.cli._output import write
 from compactctl.cli._say import note, problems
+from compactctl.cli._summarizer import announce, bill, failed_summaries
 from compactctl.cli._sweep import BATCH_CHARACTERS, Done, Figures, Memory, Plan, characters, sweep
-from compactctl.cli._work import setup_of
+from compactctl.cli._work import Work, make_summarizer, setup_of
 from compactctl.errors import (
     CompactctlError,
     NothingMatchedError,
@@ -33,10 +34,14 @@ from compactctl.transcripts import Account, find_inputs
 from compactctl.tuning.choice import Prefer, decide
 from compactctl.tuning.grid import Grid, full_grid, parse_axes, sampled_grid
 
+if TYPE_CHECKING:
+    from compactctl.summarizers._plan import Planner
+
 # The measures that the objectives and gates need.
 _NEEDED = ("m1", "m3", "m5", "m6", "m8")
 
 
+@opt.summarizer_flags
 def tune(
     paths: opt.Paths = None,
     grid: Annotated[
@@ -68,7 +73,7 @@ def tune(
     protect: opt.Protect = None,
     no_fallback: opt.NoFallback = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Keep nothing in the state directory; --resume cannot go on then.")
+        bool, typer.Option("--dry-run", "-n", help="Keep nothing for --resume; of a model, show the plan and stop.")
     ] = False,
     jobs: opt.Jobs = None,
     state_dir: opt.StateDir = None,
@@ -78,6 +83,8 @@ def tune(
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
+    *,
+    remote: Mapping[str, Any],
 ) -> int:
     """Try many settings on recorded sessions: what each costs, what it forgets, how full the window gets.
 
@@ -111,6 +118,7 @@ def tune(
         "fallback": False if no_fallback else None,
         "jobs": jobs,
         "state_dir": state_dir,
+        **remote,
     }
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("tune", format, output)
@@ -121,11 +129,20 @@ def tune(
     made = _grid(grid, setup, None if trials is None else _read(whole(1), trials, "--trials"), seed)
     points, present = _with_present(made, setup)
     plan = Plan(settings, tuple(points), _measures(settings))
+    make_summarizer(Work(settings))
     memory = None if dry_run else _memory(settings, resume)
     found = _Found(len(points))
     account = Account()
     statuses: list[int] = []
+    counted = Account()
+
+    def count(planner: Planner) -> Iterator[object]:
+        for batch in _batches(paths, counted, subagents, _Found(0)):
+            yield from sweep(batch, replace(plan, planner=planner), 1)
+
     try:
+        if announce(settings, paths, count, dry_run=dry_run, quiet=quiet) is not None and dry_run:
+            return problems(counted.problems)
         for batch in _batches(paths, account, subagents, found):
             _gather(batch, plan, settings["jobs"], memory, found, quiet=quiet)
     except KeyboardInterrupt:
@@ -134,8 +151,9 @@ def tune(
     if memory is not None and memory.recalled and not quiet:
         note(f"{memory.recalled:,} replays were known from an earlier run")
     errors = list(found.errors)
-    if not settings["fallback"] and found.summaries_failed:
-        errors.append(SummarizerError("a summary failed and --no-fallback was given"))
+    bill(settings, quiet=quiet)
+    if not settings["fallback"] and found.failures:
+        errors.append(SummarizerError(failed_summaries(found.failures)))
     if not found.sessions and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to tune on; name a transcript"))
     sessions, numbers, rows = found.whole()
@@ -214,7 +232,7 @@ class _Found:
     sessions: list[Session] = field(default_factory=list)
     rows: list[dict[int, Figures]] = field(default_factory=list)
     errors: list[CompactctlError] = field(default_factory=list)
-    summaries_failed: int = 0
+    failures: list[str] = field(default_factory=list)
     _bad: dict[int, CompactctlError] = field(default_factory=dict)
 
     def add(self, offset: int, done: Done) -> None:
@@ -225,6 +243,7 @@ class _Found:
                 self._bad[at] = done.error
                 self.errors.append(type(done.error)(f"{self.sessions[at].id}: {done.error}"))
             return
+        self.failures.extend(done.failures)
         self.rows[at].update(enumerate(done.rows, done.task.first))
 
     def whole(self) -> tuple[list[Session], list[int], list[list[Figures]]]:
@@ -283,8 +302,6 @@ def _gather(
 
 
 def _bare(session: Session) -> Session:
-    from dataclasses import replace
-
     return replace(session, messages=(), compactions=())
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from compactctl.context.view import Item, Kind, View
+from compactctl.model import changed
 
 CLEARED = "[old tool result cleared]"
 ANY_SIZE = -1
@@ -53,7 +53,7 @@ def _mark(view: View, item: Item) -> Item:
     known = view.base.placeholders.get(key) if item.index >= 0 else None
     if isinstance(known, Item):
         return known
-    message = replace(item.message, content=CLEARED, parts=None)
+    message = changed(item.message, content=CLEARED, parts=None)
     made = view.made(message, Kind.CLEARED, item.index)
     if item.index >= 0:
         view.base.placeholders[key] = made

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from compactctl.compactors._ask import Answer
 from compactctl.context.view import Kind, Meter, View
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import CompactionRecord, Message, Tier, Trigger
+from compactctl.model import CompactionRecord, Message, Tier, Trigger, changed
 from compactctl.ports import Compactor, HistoryMode, RecordedCompactor, Step
 
 
@@ -110,7 +109,7 @@ class ListCompactor(ListFace):
             result = self.user.compact_force(messages)
         elif isinstance(self.user, RecordedCompactor):
             result, told = self.user.compact_with_record(messages)
-            record = replace(told, turn=view.turn, compactor=told.compactor or self.name, trigger=trigger)
+            record = changed(told, turn=view.turn, compactor=told.compactor or self.name, trigger=trigger)
         else:
             result = self.user.compact(messages)
         if len(result) == len(messages) and all(a is b for a, b in zip(result, messages, strict=True)):

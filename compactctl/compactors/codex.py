@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from compactctl.compactors._ask import Answer, ask, failure_note
@@ -12,7 +11,18 @@ from compactctl.context.view import Item, Kind, Meter, MeterContext, View
 from compactctl.context.weights import weight_reaching
 from compactctl.errors import SummarizerError
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import SYSTEM, USER, CompactionRecord, Message, Origin, Session, Tier, Trigger, byte_length
+from compactctl.model import (
+    SYSTEM,
+    USER,
+    CompactionRecord,
+    Message,
+    Origin,
+    Session,
+    Tier,
+    Trigger,
+    byte_length,
+    changed,
+)
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
 BYTES_PER_TOKEN = 4
@@ -131,7 +141,7 @@ class CodexCompactor(ListFace):
             size = byte_length(item.message.content)
             if size > room:
                 if room >= BYTES_PER_TOKEN:
-                    message = replace(item.message, content=_middle_cut(item.message.content, room), parts=None)
+                    message = changed(item.message, content=_middle_cut(item.message.content, room), parts=None)
                     kept.append(view.made(message, Kind.PRUNED, item.index))
                 break
             kept.append(item)

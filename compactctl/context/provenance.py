@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compactctl.context.anchors import is_missing
 from compactctl.context.mentions import names_in
-from compactctl.model import ASSISTANT, USER, Anchor, AnchorType, Message
+from compactctl.model import ASSISTANT, USER, Anchor, AnchorType, Message, changed
 
 FROM_USER, FROM_ASSISTANT, FROM_TOOL = "user", "assistant", "tool"
 GROUNDED = 0.5  # the least share of an anchor's names that must occur in the source (metrics.md, M7)
@@ -174,7 +174,7 @@ def check_anchors(
     lines = [*(anchor.content for anchor in told), prose]
     lost = lost_constraints(constraints, "\n".join(lines))
     return AnchorCheck(
-        anchors=tuple(a if is_missing(a) else replace(a, origin=sources.origin(a.content)) for a in anchors),
+        anchors=tuple(a if is_missing(a) else changed(a, origin=sources.origin(a.content)) for a in anchors),
         present=len(told),
         missing=missing,
         grounding=1 - len(invented) / len(names) if names else None,
@@ -191,9 +191,7 @@ def with_origins(anchors: Iterable[Anchor], checked: Iterable[Anchor]) -> tuple[
     'user'
     """
     found = {(anchor.type, anchor.content): anchor.origin for anchor in checked}
-    if not found:
-        return tuple(anchors)
-    return tuple(replace(a, origin=found.get((a.type, a.content)) or a.origin) for a in anchors)
+    return tuple(changed(a, origin=found.get((a.type, a.content)) or a.origin) for a in anchors)
 
 
 def lost_constraints(constraints: Iterable[str], text: str) -> tuple[str, ...]:

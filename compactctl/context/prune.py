@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compactctl.context.view import Item, Kind, View
 from compactctl.errors import SettingsError
-from compactctl.model import Message
+from compactctl.model import Message, changed
 
 MARKER = "\n\n[... middle of tool result pruned ...]\n\n"
 
@@ -42,9 +42,9 @@ class ToolResultPruner:
             return None
         kept = self._blocks(blocks, total)
         if message.parts is None or not message.parts.texts:
-            return replace(message, content="".join(kept))
+            return changed(message, content="".join(kept))
         joint = "" if "".join(blocks) == message.content else "\n"
-        return replace(message, content=joint.join(kept), parts=replace(message.parts, texts=tuple(kept)))
+        return changed(message, content=joint.join(kept), parts=changed(message.parts, texts=tuple(kept)))
 
     def apply(self, view: View, protect: Collection[str] = ()) -> View:
         """Give the view with every long result shortened, but for those of protected tools."""

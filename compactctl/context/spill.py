@@ -7,12 +7,12 @@ changed once, and the replay goes over what the history would have been.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from compactctl.context.offload import SPILL_MARKER, OffloaderBase, first_lines, line_count
 from compactctl.errors import OffloadError
-from compactctl.model import Message, OffloadEntry, byte_length
+from compactctl.model import Message, OffloadEntry, byte_length, changed
 
 DEFAULT_SPILL = 10_000
 PREVIEW_LINES = 20
@@ -77,7 +77,7 @@ def spilled(messages: Sequence[Message], rule: SpillRule, offloader: OffloaderBa
             written.append(message)
         else:
             entries.append(done[0])
-            written.append(replace(message, content=done[1], parts=None))
+            written.append(changed(message, content=done[1], parts=None))
     return Spilled(tuple(written), tuple(entries), failed)
 
 

@@ -14,6 +14,8 @@ from enum import IntEnum
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, overload
 
+from msgspec import Struct
+
 from compactctl.context.pairing import PairIndex, stand_in, walk_pairs
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, Message, byte_length
 
@@ -55,29 +57,27 @@ class Kind(IntEnum):
     REPLACED = 6  # text that a harness put in place of others at a recorded compaction
 
 
-class Item:
+class Item(Struct, frozen=True, gc=False, eq=False):
     """One message of a view with its weight; ``index`` is the recorded message that it is or stands for, or -1.
 
     ``result_bytes`` is the length of a tool result, -1 for any other message: a threshold of -1 finds every result.
     """
 
-    __slots__ = ("index", "kind", "message", "result_bytes", "weight")
-
-    def __init__(self, message: Message, weight: int, index: int = -1, kind: Kind = Kind.RECORDED) -> None:
-        self.message = message
-        self.weight = weight
-        self.index = index
-        self.kind = kind
-        self.result_bytes = byte_length(message.content) if message.tool_call_id else -1
+    message: Message
+    weight: int
+    index: int
+    kind: Kind
+    result_bytes: int
 
 
 class Base:
     """The recorded messages of one session under one meter: each is weighed once, however often it is replayed.
 
-    ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k,
-    so the history before turn k is the first ``calls[k]`` messages. ``stub_weight`` is the weight of a system message
-    without text that stands first (DESIGN.md, Replay 4), None for no such stub. ``altered`` says that the messages are
-    not those that were recorded (some were spilled), so that no recorded usage is theirs.
+    ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k, so
+    the history before turn k is the first ``calls[k]`` messages, of the weight ``call_weights[k]``. ``stub_weight`` is
+    the weight of a system message without text that stands first (DESIGN.md, Replay 4), None for no such stub.
+    ``altered`` says that the messages are not those that were recorded (some were spilled), so that no recorded usage is
+    theirs.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class Base:
         start = [0] if stub_weight is None else [0, stub_weight]
         self.prefix: list[int] = start[:-1] + list(accumulate(weights, initial=start[-1]))
         self.calls: list[int] = [i for i, message in enumerate(self.messages) if message.role == ASSISTANT]
+        self.call_weights: list[int] = [self.prefix[i] for i in self.calls]
         self._items: list[Item] | None = None
         self._pairs: PairIndex | None = None
         self._tool_names: list[str] | None = None
@@ -105,8 +106,11 @@ class Base:
     def items(self) -> list[Item]:
         """Every recorded message as an item; made when first asked for."""
         if self._items is None:
-            prefix = self.prefix
-            self._items = [Item(m, prefix[i + 1] - prefix[i], i) for i, m in enumerate(self.messages)]
+            prefix, recorded = self.prefix, Kind.RECORDED
+            self._items = [
+                Item(m, prefix[i + 1] - prefix[i], i, recorded, byte_length(m.content) if m.tool_call_id else -1)
+                for i, m in enumerate(self.messages)
+            ]
         return self._items
 
     @property
@@ -400,7 +404,8 @@ class View(Sequence[Message]):
 
     def made(self, message: Message, kind: Kind, index: int = -1) -> Item:
         """Weigh a new message and give it as an item of this view's base."""
-        return Item(message, self.base.meter.weigh(message), index, kind)
+        result_bytes = byte_length(message.content) if message.tool_call_id else -1
+        return Item(message, self.base.meter.weigh(message), index, kind, result_bytes)
 
     def replaced(self, start: int, stop: int, items: Sequence[Item]) -> View:
         """Give the view in which the positions ``start`` to ``stop`` are these items instead."""

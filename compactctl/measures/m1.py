@@ -42,7 +42,8 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
     if not real:
         nothing = Measured(None, "no model call")
         return dict.fromkeys((PEAK, OVERSHOOT, RATIO, DISAGREE), nothing)
-    decision = _decision_tokens(trace)
+    # Where real tokens are counted as the compactor counts, there is nothing to compare.
+    decision = real if trace.scale.prefix is trace.base.prefix else _decision_tokens(trace)
     found: dict[str, Measured] = {}
     if trace.window > 0:
         peak, over = window_safety(real, trace.window, trace.reserve)

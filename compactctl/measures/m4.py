@@ -132,7 +132,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
     else:
         found[LARGEST] = Measured(None, "no window is known")
     often = times_summarised(_ranges(trace), len(trace.base.messages))
-    found[AGAIN] = Measured(sum(1 for times in often if times > OFTEN)) if records else none
+    found[AGAIN] = Measured(sum(map(OFTEN.__lt__, often))) if records else none
     known = any(record.tokens_after_offload is not None for record in records)
     if not records:
         found[AVOIDABLE] = none

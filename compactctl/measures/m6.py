@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, filterfalse
 from typing import NamedTuple
 
 from compactctl.context.naming import RESULTS
@@ -34,13 +34,15 @@ _PATHS = f"{RESULTS}/"
 class Queries:
     """The references that replies took up again: ``refs`` and the index where each was last read, turn by turn.
 
-    Those of turn k are from ``start[k]`` to ``start[k + 1]``. ``where[ref]`` lists every message that mentions it.
+    Those of turn k are from ``start[k]`` to ``start[k + 1]``. ``where[ref]`` lists every message that mentions it,
+    ``held[i]`` what of all these message i mentions.
     """
 
     refs: list[int]
     last: list[int]
     start: list[int]
     where: dict[int, list[int]]
+    held: list[tuple[int, ...]]
 
 
 def find_queries(of: Sequence[Sequence[int]], calls: Sequence[int], limits: Sequence[int]) -> Queries:
@@ -67,10 +69,11 @@ def find_queries(of: Sequence[Sequence[int]], calls: Sequence[int], limits: Sequ
         seen.update(dict.fromkeys(mentioned, i))
     wanted = set(refs)
     where: dict[int, list[int]] = {ref: [] for ref in wanted}
-    for i, mentioned in enumerate(of):
-        for ref in wanted.intersection(mentioned):
+    held = [tuple(wanted.intersection(mentioned)) for mentioned in of]
+    for i, mentioned in enumerate(held):
+        for ref in mentioned:
             where[ref].append(i)
-    return Queries(refs, last, start, where)
+    return Queries(refs, last, start, where, held)
 
 
 def recall(counts: Sequence[int]) -> tuple[float, float]:
@@ -124,13 +127,20 @@ def _count(trace: Trace) -> list[int]:
         here, there = start[span.turn], start[span.until]
         if here == there:
             continue
-        # Whatever was last read in the recorded range of the view is seen as it was; only the rest is looked for.
-        lo = span.view.lo
-        when = last[here:there]
-        older = list(compress(zip(refs[here:there], when, strict=True), map(lo.__gt__, when)))
-        counts[_VISIBLE] += there - here - len(older)
-        for ref, at in older:
+        # Whatever was last read in the recorded range of the view is seen as it was; only the rest is looked for, and
+        # what was last read before anything that the own part holds, or a named file, only by its name.
+        asked, when = refs[here:there], last[here:there]
+        low, lo = sight.lowest(), span.view.lo
+        near = [pair for pair in zip(asked, when, strict=True) if low <= pair[1] < lo]
+        far = list(compress(asked, map(min(low, lo).__gt__, when)))
+        counts[_VISIBLE] += len(asked) - len(near) - len(far)
+        for ref, at in near:
             counts[sight.look(ref, at)] += 1
+        rest = list(filterfalse(sight.names().__contains__, far))
+        stored = sum(map(sight.stored_refs.__contains__, rest))
+        counts[_VISIBLE] += len(far) - len(rest)
+        counts[_ORPHANED] += stored
+        counts[_LOST] += len(rest) - stored
     return counts
 
 
@@ -141,12 +151,14 @@ class _Sight:
         self._facts: Facts = facts_of(trace)
         self._pairs: Pairs = pairs_of(trace)
         self._where = queries.where
+        self._held = queries.held
         size = len(trace.base.messages)
         self._whole = bytearray(size)  # recorded messages in the view as they were
         self._named = bytearray(size)  # results in a file whose path is in the view
         self._placed: dict[int, Item] = {}  # the placeholders in the view, by the result that each stands for
         self._stored: set[int] = set()  # results in any file
-        self._stored_refs: set[int] = set()
+        self.stored_refs: set[int] = set()
+        self._head_refs: dict[int, set[int]] = {}  # what the first messages name, by their number
         self._made: dict[int, int] = {}  # how often references stand in summaries and other made text
         self._known: dict[int, int] = {}
         self._paths: dict[str, int] = {}
@@ -154,6 +166,7 @@ class _Sight:
         self._previews: dict[int, tuple[Item, set[int]]] = trace.shared.setdefault("m6 previews", {})
         self._of_made: dict[int, _Seen] = {}
         self._reach: tuple[int, int] | None = None
+        self._names: set[int] | None = None
         self._pieces: list[Piece] = []
 
     def move(self, span: Span, change: Change | None) -> None:
@@ -169,6 +182,8 @@ class _Sight:
             return
         self._known.clear()
         self._reach = None
+        if change.keep <= (self._pieces[0].stop if self._pieces else 0):
+            self._names = None  # the first stretch may have changed
         for piece in change.removed:
             if piece.item is None:
                 self._whole[piece.start : piece.stop] = bytes(piece.stop - piece.start)
@@ -192,17 +207,30 @@ class _Sight:
             known = self._known[ref] = self._look(ref, last)
         return known
 
+    def lowest(self) -> int:
+        """Give the lowest index of what the own part holds or names, its first stretch left out."""
+        return min(self._reached())
+
+    def names(self) -> set[int]:
+        """Give the references that can be seen in made text and in the first stretch of the view."""
+        if self._names is None:
+            self._names = self._head().union(self._made)
+        return self._names
+
+    def _head(self) -> set[int]:
+        head = self._pieces[0] if self._pieces else None
+        if head is None or head.item is not None:
+            return set()
+        known = self._head_refs.get(head.stop)
+        if known is None:
+            known = self._head_refs[head.stop] = set().union(*self._held[head.start : head.stop])
+        return known
+
     def _look(self, ref: int, last: int) -> int:
-        if self._made.get(ref):
+        if ref in self.names():
             return _VISIBLE
         where = self._where[ref]
-        if self._reach is None:
-            self._reach = self._lowest()
-        whole, named = self._reach
-        # Only what the own part can hold is looked through: its first piece, and what begins at the lowest index else.
-        head = self._pieces[0] if self._pieces else None
-        if head is not None and head.item is None and head.start <= where[0] < head.stop:
-            return _VISIBLE
+        whole, named = self._reached()
         if last >= whole and any(map(self._whole.__getitem__, where[bisect_left(where, whole) :])):
             return _VISIBLE
         if last >= named:
@@ -211,19 +239,21 @@ class _Sight:
                 return _VISIBLE
             if files:
                 return _REACHABLE
-        return _ORPHANED if ref in self._stored_refs else _LOST
+        return _ORPHANED if ref in self.stored_refs else _LOST
 
-    def _lowest(self) -> tuple[int, int]:
+    def _reached(self) -> tuple[int, int]:
         """Give the lowest index of a whole message behind the first piece, and of a result whose file is named."""
-        size = len(self._whole)
-        first = self._pieces[0].stop if self._pieces and self._pieces[0].item is None else 0
-        whole, named = self._whole.find(1, first), self._named.find(1)
-        return whole if whole >= 0 else size, named if named >= 0 else size
+        if self._reach is None:
+            size = len(self._whole)
+            first = self._pieces[0].stop if self._pieces and self._pieces[0].item is None else 0
+            whole, named = self._whole.find(1, first), self._named.find(1)
+            self._reach = whole if whole >= 0 else size, named if named >= 0 else size
+        return self._reach
 
     def _store(self, index: int) -> None:
         if index not in self._stored:
             self._stored.add(index)
-            self._stored_refs.update(self._facts.of[index])
+            self.stored_refs.update(self._held[index])
             self._known.clear()
 
     def _bring(self, item: Item) -> None:
@@ -233,6 +263,7 @@ class _Sight:
             self._store(item.index)
             return
         seen = self._seen_in(item)
+        self._names = None
         for ref in seen.refs:
             self._made[ref] = self._made.get(ref, 0) + 1
         for index in seen.files:
@@ -244,8 +275,11 @@ class _Sight:
             self._named[item.index] = 0
             return
         seen = self._seen_in(item)
+        self._names = None
         for ref in seen.refs:
             self._made[ref] -= 1
+            if not self._made[ref]:
+                del self._made[ref]
         for index in seen.files:
             self._named[index] = 0
 

@@ -27,6 +27,8 @@ _SHOWN = (
     ("m6.recall_visible", "recall"),
     ("m6.recall_reachable", "+ files"),
     ("m7.constraints_kept", "constraints"),
+    ("m7.anchors_filled", "anchors"),
+    ("m7.grounding", "grounded"),
 )
 # Counted by each compactor's own meter: two of them can be compared only where the meters are one.
 _OWN_METER = ("tokens", "reduction", "peak_occupancy")

@@ -198,6 +198,12 @@ def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def run_words(session: Session) -> str:
+    """Give the run that a session's figures are from."""
+    run = session.get("run")
+    return "not stored" if run is None else f"run {run}" if run else "harness9's own records"
+
+
 def peak_words(session: Session) -> str:
     """Give the peak of a session in one sentence that tells which tokens it is in."""
     bound = session["without_compaction"]

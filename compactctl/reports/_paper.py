@@ -38,15 +38,15 @@ class Paper:
         code = CODES.get(style) if self._colour else None
         return f"\x1b[{code}m{words}{RESET}" if code and words.strip() else words
 
-    def wrapped(self, words: str, indent: str, style: str = "") -> None:
-        """Write words on as many lines as the width asks for, each after ``indent``."""
+    def wrapped(self, words: str, indent: str, style: str = "", hang: int = 0) -> None:
+        """Write words on as many lines as the width asks for, each after ``indent``, later ones ``hang`` further in."""
         if self.width is None:
             self.line(indent + words, style)
             return
         import textwrap
 
         room = max(20, self.width - len(indent))
-        for part in textwrap.wrap(words, room, break_on_hyphens=False) or [""]:
+        for part in textwrap.wrap(words, room, break_on_hyphens=False, subsequent_indent=" " * hang) or [""]:
             self.line(indent + part, style)
 
     def columns(

@@ -17,7 +17,7 @@ from compactctl.reports._safe import safe
 from compactctl.reports._stored import StoredSession
 from compactctl.reports._terminal import short_names
 from compactctl.reports._timeline import Point
-from compactctl.reports._titles import title_of, title_of_all
+from compactctl.reports._titles import finding_of, title_of_all
 from compactctl.reports._words import percent
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def session_figure(session: Session, detail: StoredSession) -> Figure:
         top.sharex(strip)
         composition(middle, detail)
         waterfall(bottom, session)
-        figure.suptitle(label(title_of(session)), fontsize=11, fontweight="bold", x=0.01, ha="left")
+        title = f"{label(session['session_id'])}\n{label(finding_of(session))}"
+        figure.suptitle(title, fontsize=11, fontweight="bold", x=0.01, ha="left")
     return figure
 
 

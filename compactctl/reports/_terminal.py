@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from compactctl.model import Tier
+from compactctl.reports._figures import figures
 from compactctl.reports._notices import notices
 from compactctl.reports._overview import (
     cost_words,
@@ -14,6 +15,7 @@ from compactctl.reports._overview import (
     finding_groups,
     header,
     peak_words,
+    run_words,
     tier_rows,
     total,
     worst_first,
@@ -21,11 +23,12 @@ from compactctl.reports._overview import (
 from compactctl.reports._paper import Paper, cells
 from compactctl.reports._safe import safe
 from compactctl.reports._stored import StoredSession
-from compactctl.reports._timeline import sparkline
+from compactctl.reports._timeline import SPARK, sparkline
 from compactctl.reports._words import percent, size, tokens
 
 _BAR = "█"
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
+NARROW_SPARK = 16
 _DEEP_SPARK = 72
 _FOLDED_LINES = 3
 _FOLDED_CHARACTERS = 320
@@ -62,7 +65,7 @@ def in_depth(document: Mapping[str, Any], paper: Paper, *, verbose: bool = False
 def _header(document: Mapping[str, Any], paper: Paper) -> None:
     paper.line(f"compactctl {document['tool_version']} report", "bold")
     for name, value in header(document):
-        paper.wrapped(f"{name:<12} {safe(value)}", "  ")
+        paper.wrapped(f"{name:<12} {safe(value)}", "  ", hang=13)
     paper.line()
 
 
@@ -70,9 +73,10 @@ def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[Stor
     names = short_names([session["session_id"] for session in sessions], paper.width)
     rows: list[list[str]] = [[*_COLUMNS]]
     styles = ["bold"]
+    places = SPARK if paper.width is None or paper.width >= 100 else NARROW_SPARK
     for place in worst_first(sessions):
         session = sessions[place]
-        blocks, marks = sparkline(details[place].timeline.points)
+        blocks, marks = sparkline(details[place].timeline.points, places)
         rows.append(
             [
                 safe(names[place]),
@@ -91,7 +95,7 @@ def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[Stor
         bound = session["without_compaction"]
         if bound is not None and marks.strip():
             peaks = [percent(bound["peak_occupancy"]), percent(bound["real_peak_occupancy"])]
-            rows.append(["  without compaction", "", "", *peaks, tokens(bound["tokens"]), "", "", "", marks])
+            rows.append(["  uncompacted", "", "", *peaks, tokens(bound["tokens"]), "", "", "", marks])
             styles.append("dim")
     keep = _fitting(rows, paper.width)
     paper.columns([[row[i] for i in keep] for row in rows], [0 < i < 9 and i != 2 for i in keep], styles)
@@ -103,7 +107,7 @@ def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
     if width is None:
         return keep
     widths = [max(cells(row[i]) for row in rows) for i in keep]
-    for spare in (8, 3, 7, 9, 5):
+    for spare in (8, 3, 7, 5, 9):
         if sum(widths[i] for i in keep) + 2 * (len(keep) - 1) <= width:
             break
         keep.remove(spare)
@@ -239,17 +243,17 @@ def _coverage(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
 
 
 def _one_session(session: Mapping[str, Any], detail: StoredSession, paper: Paper, *, verbose: bool) -> None:
-    origin = " ".join(filter(None, (session["format"], session["harness"], session["harness_version"])))
-    run = f"run {session['run']}" if session["run"] else "harness9's own records"
-    paper.line(f"{safe(session['session_id'])}  {safe(origin)}, {safe(run)}", "bold")
+    origin = " ".join(filter(None, (session["harness"] or session["format"], session["harness_version"])))
+    paper.line(f"{safe(session['session_id'])}  {safe(origin)}, {safe(run_words(session))}", "bold")
     window = "n/a" if session["window"] is None else f"{session['window']:,} ({session['window_source']})"
-    paper.line(f"  {_count(session['turns'])} turns, window {safe(window)}; {peak_words(session)}")
-    paper.line(
-        f"  {tokens(session['tokens'])} tokens sent over all turns, {percent(session['reduction'])} less than without "
-        f"compaction; {short_tiers(session['compactions_by_tier'])} compactions"
-    )
-    paper.line(f"  {summary_words([session])}")
-    paper.line(f"  {cost_words([session])}")
+    for words in (
+        f"{_count(session['turns'])} turns, window {safe(window)}; {peak_words(session)}",
+        f"{tokens(session['tokens'])} tokens sent over all turns, {percent(session['reduction'])} less than without "
+        f"compaction; compactions: {short_tiers(session['compactions_by_tier'])}",
+        summary_words([session]),
+        cost_words([session]),
+    ):
+        paper.wrapped(words, "  ")
     _lines_over_turns(session, detail, paper)
     _findings([session], paper)
     shown: set[str] = set()
@@ -264,6 +268,7 @@ def _one_session(session: Mapping[str, Any], detail: StoredSession, paper: Paper
     if not session["compactions"]:
         paper.line("  no compaction")
     paper.line()
+    _measures(session, paper)
 
 
 def _lines_over_turns(session: Mapping[str, Any], detail: StoredSession, paper: Paper) -> None:
@@ -282,6 +287,16 @@ def _lines_over_turns(session: Mapping[str, Any], detail: StoredSession, paper: 
     paper.line(f"  {'tiers':<10} {''.join(' wsFE'[point.tier] for point in points)}")
     paper.line(f"  {'':<10} turns {points[0].first} to {points[-1].last}, real tokens", "dim")
     paper.line()
+
+
+def _measures(session: Mapping[str, Any], paper: Paper) -> None:
+    rows = [
+        (figure.key, figure.value, f"{figure.unit}: {figure.meaning}") for figure in figures(session) if figure.unit
+    ]
+    if rows:
+        paper.line("Measures (`compactctl list measures` says more)", "bold")
+        paper.columns([(key, value, safe(meaning)) for key, value, meaning in rows], [False, True, False], indent="  ")
+        paper.line()
 
 
 def _scaled(values: Sequence[int | None], top: int) -> str:

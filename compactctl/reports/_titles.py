@@ -11,19 +11,24 @@ Session = Mapping[str, Any]
 
 
 def title_of(session: Session) -> str:
+    """Give a session's id and its finding."""
+    return f"{session['session_id']}: {finding_of(session)}"
+
+
+def finding_of(session: Session) -> str:
     """Give the finding of one session: the worst tier and when it began, and the peak against no compaction."""
-    counts, name = session["compactions_by_tier"], session["session_id"]
+    counts = session["compactions_by_tier"]
     worst = next((tier for tier in ("emergency", "full", "soft", "warn") if counts[tier]), None)
     if session["turns"] is None:
-        return f"{name}: {sum(counts.values())} compactions, {worst or 'none'} the hardest"
+        return f"{sum(counts.values())} compactions, {worst or 'none'} the hardest"
     bound = session["without_compaction"]["real_peak_occupancy"]
     if worst is None:
-        return f"{name}: never above {percent(bound)} of the window, no compaction"
+        return f"never above {percent(bound)} of the window, no compaction"
     first = next(row["turn"] for row in session["compactions"] if row["tier_name"].lower() == worst)
     peak = session["real_peak_occupancy"]
     failed = f", {session['failed_turns']} turns would be refused" if session["failed_turns"] else ""
     most = f"at most {percent(peak)} of the window ({percent(bound)} without compaction)"
-    return f"{name}: {worst.capitalize()} from turn {first}, {most}{failed}"
+    return f"{worst.capitalize()} from turn {first}, {most}{failed}"
 
 
 def title_of_all(sessions: Sequence[Session]) -> str:

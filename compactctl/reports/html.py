@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactctl.model import Tier
 from compactctl.reports._effects import Effects, effects
+from compactctl.reports._figures import Figure, figures
 from compactctl.reports._notices import Notice, notices
-from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
+from compactctl.reports._overview import cost_words, coverage, finding_groups, header, run_words, tier_rows, worst_first
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._stored import StoredSession
@@ -68,10 +69,12 @@ class Section:
     id: str
     session: Mapping[str, Any]
     title: str
+    run: str
     drawing: Drawing | None
     contents: Drawing | None
     compactions: tuple[Compaction, ...]
     left_out: int
+    figures: tuple[Figure, ...]
 
 
 def render(document: Mapping[str, Any]) -> bytes:
@@ -102,7 +105,7 @@ def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = 
     linked = dict(enumerate(pages)) if pages else {place: f"#s{place}" for place in drawn}
     style, script = _asset("page.css"), _asset("page.js")
     listed = order if pages else order[:MOST_ROWS]
-    tiers = tier_rows(sessions)
+    tiers, groups = tier_rows(sessions), finding_groups(sessions)
     return (
         _template()
         .render(
@@ -115,9 +118,11 @@ def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = 
             undrawn=0 if pages else len(order) - len(drawn),
             tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
             turns=sum(row.turns or 0 for row in tiers),
-            findings=finding_groups(sessions),
+            findings=groups,
+            notes=[group for group in groups if group.severity == "info"],
             gaps=coverage(sessions),
             summaries=f"{summary_words(sessions)}; {cost_words(sessions)}",
+            detailed=bool(details),
             omitted=any(session.get("text_omitted") for session in sessions),
             style=style,
             script=script,
@@ -146,7 +151,17 @@ def _section(
     drawing = timeline(session, detail, shown, f"{ident}c", points) if detail else None
     contents = composition(detail, min(80, points)) if detail else None
     compactions = tuple(_compaction(f"{ident}c{i}", notice, measure) for i, notice in enumerate(shown))
-    return Section(ident, session, title_of(session), drawing, contents, compactions, len(found) - len(shown))
+    return Section(
+        ident,
+        session,
+        title_of(session),
+        run_words(session),
+        drawing,
+        contents,
+        compactions,
+        len(found) - len(shown),
+        tuple(figures(session)),
+    )
 
 
 def _compaction(ident: str, notice: Notice, measure: Measure) -> Compaction:

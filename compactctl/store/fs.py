@@ -152,7 +152,7 @@ class Dir:
                 if not create:
                     return None
                 _make_with_parents(fs, path)
-                fd = _open_made(fs, text, None)
+                fd = fs.open(text, _DIR)
         except OSError as exc:
             raise store_error(text, exc) from exc
         return cls._checked(fs, fd, text)
@@ -401,6 +401,7 @@ def _make_with_parents(fs: Fs, path: Path) -> None:
         _make_with_parents(fs, path.parent)
         with suppress(FileExistsError):
             fs.mkdir(os.fspath(path))
+    fs.close(_open_made(fs, os.fspath(path), None))
     parent = fs.open(os.fspath(path.parent), _DIR & ~os.O_NOFOLLOW)
     try:
         fs.sync(parent)

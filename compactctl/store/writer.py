@@ -10,13 +10,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from compactctl.context.naming import RESULTS, safe_name
 from compactctl.context.offload import DEFAULT_PREVIEW_LINES, DEFAULT_THRESHOLD
 from compactctl.errors import Interrupted, StoreError
-from compactctl.model import CompactionRecord
+from compactctl.model import CompactionRecord, changed
 from compactctl.store.fs import Dir
 from compactctl.store.layout import JSONL, LOCKS, MEMORIES, RECORDS, TURNS, Layout
 from compactctl.store.lines import seal
@@ -145,7 +145,7 @@ class RunWriter:
         """
         number = self.records + 1
         key = f"{self.session_id}\0{self.run}\0{number}".encode("utf-8", "surrogatepass")
-        stamped = replace(
+        stamped = changed(
             record,
             id=hashlib.sha256(key).hexdigest()[:32],
             session_id=record.session_id or self.session_id,

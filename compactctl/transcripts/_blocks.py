@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,6 @@ from compactctl.model import (
     TOOL,
     USER,
     Message,
-    Origin,
     Parts,
     RecordedCompaction,
     ToolCall,
@@ -39,91 +38,6 @@ _TEXT = ("text", "input_text", "output_text", "summary_text", "refusal")
 _IMAGES = ("image", "input_image", "image_url", "output_image")
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 _LARGEST = 2**53
-
-
-# Classes with the layout of the frozen ones, see quick_message.
-class _Draft:
-    __slots__ = tuple(field.name for field in fields(Message))
-
-    def __init__(
-        self,
-        role: str,
-        content: str,
-        tool_calls: tuple[ToolCall, ...] = (),
-        tool_call_id: str = "",
-        name: str = "",
-        is_error: bool = False,
-        timestamp: str | None = None,
-        model: str = "",
-        usage: Usage | None = None,
-        parts: Parts | None = None,
-        origin: Origin | None = None,
-    ) -> None:
-        self.role = role
-        self.content = content
-        self.tool_calls = tool_calls
-        self.tool_call_id = tool_call_id
-        self.name = name
-        self.is_error = is_error
-        self.timestamp = timestamp
-        self.model = model
-        self.usage = usage
-        self.parts = parts
-        self.origin = origin
-
-
-def quick_message(
-    role: str,
-    content: str,
-    tool_calls: tuple[ToolCall, ...] = (),
-    tool_call_id: str = "",
-    name: str = "",
-    is_error: bool = False,
-    timestamp: str | None = None,
-    model: str = "",
-    usage: Usage | None = None,
-) -> Message:
-    """Make a Message in a fifth of the time.
-
-    A frozen class sets each field through ``object.__setattr__``, which for a file of a hundred thousand messages costs
-    more than reading it. Here a class of the same layout takes the fields and then becomes a Message.
-    """
-    draft = _Draft(role, content, tool_calls, tool_call_id, name, is_error, timestamp, model, usage)
-    draft.__class__ = Message  # type: ignore[assignment]
-    return draft  # type: ignore[return-value]
-
-
-class _CallDraft:
-    __slots__ = tuple(field.name for field in fields(ToolCall))
-
-    def __init__(self, id: str, name: str, arguments: str) -> None:
-        self.id = id
-        self.name = name
-        self.arguments = arguments
-
-
-class _UsageDraft:
-    __slots__ = tuple(field.name for field in fields(Usage))
-
-    def __init__(self, prompt: int, output: int, cache_read: int | None, cache_write: int | None) -> None:
-        self.prompt = prompt
-        self.output = output
-        self.cache_read = cache_read
-        self.cache_write = cache_write
-
-
-def quick_call(id: str, name: str, arguments: str) -> ToolCall:
-    """Make a ToolCall in the way of ``quick_message``."""
-    draft = _CallDraft(id, name, arguments)
-    draft.__class__ = ToolCall  # type: ignore[assignment]
-    return draft  # type: ignore[return-value]
-
-
-def quick_usage(prompt: int, output: int, cache_read: int | None, cache_write: int | None) -> Usage:
-    """Make a Usage in the way of ``quick_message``."""
-    draft = _UsageDraft(prompt, output, cache_read, cache_write)
-    draft.__class__ = Usage  # type: ignore[assignment]
-    return draft  # type: ignore[return-value]
 
 
 class Content:

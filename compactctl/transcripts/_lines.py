@@ -77,11 +77,11 @@ class Rows:
     def __iter__(self) -> Iterator[Row]:
         return self._each(None)
 
-    def through(self, quick: Callable[[Row], Message | None]) -> Iterator[Row | Message]:
-        """Give the objects, or what ``quick`` makes of them: it looks at all of an object, which bounds its depth."""
+    def through(self, quick: Callable[[bytes], Message | None]) -> Iterator[Row | Message]:
+        """Give the objects, or what ``quick`` makes of their lines: it takes only forms that it knows all of."""
         return self._each(quick)
 
-    def _each(self, quick: Callable[[Row], Message | None] | None) -> Iterator[Any]:
+    def _each(self, quick: Callable[[bytes], Message | None] | None) -> Iterator[Any]:
         loads, depth, limit = orjson.loads, self._limits.depth, self._limits.line
         readline = self._source.open().readline
         number = end = 0
@@ -97,6 +97,9 @@ class Rows:
                 if size > limit and line[-1] != _NEWLINE:
                     end += self._drop_rest(readline)
                     continue
+            if quick is not None and (made := quick(line)) is not None:
+                yield made
+                continue
             try:
                 row = loads(line)
             except ValueError:
@@ -104,8 +107,6 @@ class Rows:
                 continue
             if row.__class__ is not dict:
                 self.skip("not_object")
-            elif quick is not None and (made := quick(row)) is not None:
-                yield made
             elif _within(row, depth):
                 yield row
             else:

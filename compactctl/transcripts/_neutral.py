@@ -13,21 +13,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
+from msgspec import MsgspecError, convert
+from msgspec.json import Decoder
 
-from compactctl.model import ROLES, Message, Origin, Parts, RecordedCompaction, Session, ToolCall, Usage
+from compactctl.model import ROLES, TOOL, Message, Origin, RecordedCompaction, Session
 from compactctl.transcripts._blocks import (
     as_text,
     count_of,
-    quick_call,
-    quick_message,
-    quick_usage,
 )
 
 VERSION = 1
-_KEYS = frozenset(
-    "role content tool_calls tool_call_id name is_error timestamp model usage origin parts".split()  # noqa: SIM905
-)
-_LARGEST = 2**53
+_MOST_MISSES = 100
 _ORIGINS = {str(origin): origin for origin in Origin}
 
 
@@ -73,76 +69,40 @@ def message_row(message: Message) -> dict[str, Any]:
 
 
 def neutral_message(row: dict[str, Any]) -> Message | None:
-    """Read a row that is exactly in the neutral form, None for any other: the quick way of large files."""
-    keys = tuple(row)
-    form = _forms.get(keys)
-    if form is None:
-        form = _form(keys)
-    if form < 0:
+    """Read a row that is exactly in the neutral form, None for any other."""
+    try:
+        return _checked(convert(row, Message))
+    except MsgspecError:
         return None
-    role, content = row["role"], row["content"]
-    if content.__class__ is not str or role not in ROLES:
+
+
+class NeutralLines:
+    """Reads lines that are exactly in the neutral form straight into messages, in the time of decoding them.
+
+    Called with a line, gives the message, None for any other line. A file of another form is given up on after some
+    lines, since an attempt costs as much as a decoding.
+    """
+
+    def __init__(self) -> None:
+        self._decode = Decoder(Message).decode
+        self._misses = 0
+
+    def __call__(self, line: bytes) -> Message | None:
+        """Read one line."""
+        if self._misses > _MOST_MISSES:
+            return None
+        try:
+            message = _checked(self._decode(line))
+        except (MsgspecError, UnicodeDecodeError, RecursionError):
+            message = None
+        self._misses = 0 if message is not None else self._misses + 1
+        return message
+
+
+def _checked(message: Message) -> Message | None:
+    if message.role not in ROLES or (message.tool_call_id and message.role != TOOL):
         return None
-    get = row.get
-    calls: tuple[ToolCall, ...] = ()
-    ident = name = model = ""
-    failed, timestamp, usage = False, None, None
-    if form & _CALLING:
-        made = _calls(row["tool_calls"])
-        if made is None:
-            return None
-        calls = made
-    if form & _ANSWERING:
-        ident, name = get("tool_call_id", ""), get("name", "")
-        if ident.__class__ is not str or name.__class__ is not str or (ident and role != "tool"):
-            return None
-    if form & _MORE:
-        failed, timestamp, model, recorded = get("is_error", False), get("timestamp"), get("model", ""), get("usage")
-        if (
-            failed.__class__ is not bool
-            or model.__class__ is not str
-            or (timestamp is not None and timestamp.__class__ is not str)
-            or (recorded is not None and (usage := _usage(recorded)) is None)
-        ):
-            return None
-        if form & _RICH:
-            parts, origin = _parts(get("parts")), origin_of(row)
-            return Message(role, content, calls, ident, name, failed, timestamp, model, usage, parts, origin)
-    return quick_message(role, content, calls, ident, name, failed, timestamp, model, usage)
-
-
-# A file has few sets of keys: what a set holds beside role and content is worked out once, as a sum of these. Bounded,
-# since a hostile file may have many.
-_CALLING, _ANSWERING, _MORE, _RICH = 1, 2, 4, 8
-_OTHER = -1
-_forms: dict[tuple[str, ...], int] = {}
-
-
-def _form(keys: tuple[str, ...]) -> int:
-    have = set(keys)
-    if {"role", "content"} <= have <= _KEYS:
-        form = _CALLING * ("tool_calls" in have) + _ANSWERING * bool(have & {"tool_call_id", "name"})
-        rich = bool(have & {"origin", "parts"})
-        form += _MORE * (rich or bool(have & {"is_error", "timestamp", "model", "usage"})) + _RICH * rich
-    else:
-        form = _OTHER
-    if len(_forms) < 1000:
-        _forms[keys] = form
-    return form
-
-
-def _calls(listed: Any) -> tuple[ToolCall, ...] | None:
-    if listed.__class__ is not list:
-        return None
-    made = []
-    for call in listed:
-        if call.__class__ is not dict or len(call) != 3:
-            return None
-        ident, name, arguments = call.get("id"), call.get("name"), call.get("arguments")
-        if ident.__class__ is not str or name.__class__ is not str or arguments.__class__ is not str:
-            return None
-        made.append(quick_call(ident, name, arguments))
-    return tuple(made)
+    return message
 
 
 def origin_of(row: dict[str, Any]) -> Origin | None:
@@ -173,35 +133,6 @@ def compaction_of(row: dict[str, Any], messages: list[Message], calls: int) -> R
         tokens_after=count_of(row.get("tokens_after")),
         replacement=replacement,
         cleared=tuple(as_text(ident) for ident in cleared) if isinstance(cleared, list) else (),
-    )
-
-
-def _usage(row: Any) -> Usage | None:
-    if row.__class__ is not dict:
-        return None
-    get = row.get
-    prompt, output, read, write = get("prompt"), get("output"), get("cache_read"), get("cache_write")
-    if (
-        prompt.__class__ is int
-        and output.__class__ is int
-        and 0 <= prompt <= _LARGEST
-        and 0 <= output <= _LARGEST
-        and (read is None or (read.__class__ is int and 0 <= read <= _LARGEST))
-        and (write is None or (write.__class__ is int and 0 <= write <= _LARGEST))
-    ):
-        return quick_usage(prompt, output, read, write)
-    return None
-
-
-def _parts(row: Any) -> Parts | None:
-    if not isinstance(row, dict):
-        return None
-    texts = row.get("texts")
-    return Parts(
-        tuple(as_text(text) for text in texts) if isinstance(texts, list) else (),
-        count_of(row.get("images")) or 0,
-        count_of(row.get("image_bytes")) or 0,
-        count_of(row.get("thinking_chars")) or 0,
     )
 
 

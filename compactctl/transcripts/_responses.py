@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from compactctl.model import ASSISTANT, TOOL, USER, Message, Origin, Parts, ToolCall, Usage
+from compactctl.model import ASSISTANT, TOOL, USER, Message, Origin, Parts, ToolCall, Usage, changed
 from compactctl.transcripts._blocks import ROLE_OF, Content, argument_text, as_text, dump
 
 _CALLS = (
@@ -97,7 +96,7 @@ class ItemFold:
             return
         last = next((i for i in range(len(self.messages) - 1, -1, -1) if self.messages[i].role == ASSISTANT), None)
         if last is not None and not next_call and self.messages[last].usage is None:
-            self.messages[last] = replace(self.messages[last], usage=usage)
+            self.messages[last] = changed(self.messages[last], usage=usage)
         else:
             self._waiting = usage
 

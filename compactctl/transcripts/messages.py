@@ -11,7 +11,7 @@ from compactctl.model import LineCounts, Message, Session, SkippedLine
 from compactctl.transcripts._blocks import as_text, behind_system, count_of, system_message
 from compactctl.transcripts._chat import Chat, is_spoken
 from compactctl.transcripts._lines import Row, Rows
-from compactctl.transcripts._neutral import VERSION, neutral_message
+from compactctl.transcripts._neutral import VERSION, NeutralLines
 from compactctl.transcripts._spec import FormatSpec, Head, Input, Layout, collector_paused
 
 # Where the list of messages lies in a document or a line; the first that holds one is taken.
@@ -90,7 +90,7 @@ def _drafts(rows: Rows) -> Iterator[tuple[_Draft, LineCounts, bool]]:
 
     The account of lines between sessions goes to the one before them.
     """
-    each = rows.through(neutral_message)
+    each = rows.through(NeutralLines())
     begin: Row | None = None
     while True:
         with collector_paused():

@@ -15,15 +15,60 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Command, Ran
-from tests.summarizers.conftest import ANCHOR_BLOCK, CANARY, Request, Server, openai_document, reply, says
+from tests.summarizers.conftest import CANARY, Request, Server, openai_document, reply, says
 
 SHORT = "short-healthy-fix.jsonl"
-# Three summaries in the short sample: one Soft and two Full.
-THREE = ("--window", "2000", "--history", "write-back", "--measures", "none")
+# What a good model might say of the beginning of that session.
+SUMMARY = """## Anchors
+
+### User Intent
+- The silverlake import has been failing since Monday; find out why and fix it
+- You must not change the statement file itself, and only touch the silverlake module
+
+### Execution Progress
+- read `ledgerline/importers/silverlake.py`
+
+### Key Decisions
+- N/A
+
+### Tried Solutions
+- N/A
+
+### Next Steps
+- run the tests
+
+## Summary
+The log says StatementError."""
+# Written by hand for the same session's thirteen older messages; no model was asked.
+BY_HAND = """## Anchors
+
+### User Intent
+- The silverlake import has been failing since Monday with StatementError: find out why and fix it
+- You must not change the statement file itself, and only touch the silverlake module.
+
+### Execution Progress
+- `ledgerline/importers/silverlake.py`: `parse_line` now splits with `split(DELIMITER, len(COLUMNS) - 1)`
+- all 58 rows of `data/statements/silverlake-2024-03.csv` are read; `tests/test_import_silverlake.py` 2 passed, 1 failed
+
+### Key Decisions
+- split at most three times, since the text is the last column and may hold a comma that the bank does not quote
+- the failing test of the total is left alone: another fault, seen for other banks too
+
+### Tried Solutions
+- reading the log alone: its line numbers vary, so it is not one bad row
+
+### Next Steps
+- N/A
+
+## Summary
+A comma inside the unquoted text column made five cells of four. One line was changed, every row is read."""
+REPLIES = Path(__file__).parent / "golden" / "replies.jsonl"
+# Two summaries in the short sample; with summaries as long as they may be, as the plan takes them, three.
+OFTEN = ("--window", "2000", "--history", "write-back", "--measures", "none", "--summary-tokens", "150")
 
 
 @pytest.fixture(autouse=True)
-def key_shows_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def key_shows_nowhere(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Hand every test a key, and look for it afterwards in all that was written."""
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     yield
@@ -38,7 +83,7 @@ def ask(command: Command, samples: Path, server: Server) -> Command:
 
     def go(*arguments: object, session: object = samples / SHORT) -> Ran:
         flags = ("--summarizer", "openai", "--model", "gpt-4o", "--base-url", server.url, "--no-stream")
-        ran = command("replay", session, *THREE, *flags, *arguments)
+        ran = command("replay", session, *OFTEN, *flags, *arguments)
         assert CANARY not in ran.out + ran.err
         assert "Traceback" not in ran.err
         return ran
@@ -46,9 +91,9 @@ def ask(command: Command, samples: Path, server: Server) -> Command:
     return go
 
 
-def answer(connection: Any, request: Request) -> None:
+def answer(connection: Any, request: Request, summary: str = SUMMARY) -> None:
     """Answer as a model does: a list of facts or a summary, inside the fence that was asked for."""
-    text = '["The user never wants the schema touched."]' if b"JSON list" in request.body else ANCHOR_BLOCK
+    text = '["The user never wants the schema touched."]' if b"Answer with a JSON list" in request.body else summary
     connection.sendall(reply(json.dumps(openai_document(request.fenced(text))).encode()))
 
 
@@ -68,7 +113,7 @@ def shown(ran: Ran) -> dict[str, Any]:
 
 
 def test_the_plan_comes_before_the_first_call_and_a_dry_run_stops_there(ask: Command, server: Server) -> None:
-    """Calls, bytes, tokens, cost and host on stderr, the plan as JSON where asked for; nothing sent, nothing written."""
+    """Calls, bytes, tokens, cost and host on stderr, and as JSON where asked for; nothing sent, nothing written."""
     server.scripts = [answer]
     ran = ask("--dry-run", "--format", "json")
     plan = ran.json()["plan"]
@@ -91,14 +136,12 @@ def test_a_real_summary_is_verified_and_the_record_says_so(ask: Command, server:
     rows = [row for row in records() if row["summarized"]]
 
     assert ran.status == 0
-    # 900 tokens in and 90 out each, as the server says: 3 * (900 * 2.50 + 90 * 10.00) / 1,000,000 = $0.009450.
-    assert "asked openai: 3 calls, 2,700 tokens in, 270 out, $0.0094" in ran.err or "$0.0095" in ran.err
-    assert [row["summary_input_tokens"] for row in rows] == [900] * 3
-    assert rows[0]["anchors"][0] == {"type": "user_intent", "content": "- fix parse_row", "origin": "user"} or rows[0]
-    assert any(note.startswith("anchors_present:") for note in rows[0]["notes"])
-    assert any(note.startswith("grounding:") for note in rows[0]["notes"])
-    settings = ran.json()["settings"]
-    assert settings["summarizer_options"] == {"model": "gpt-4o"}
+    # 900 tokens in and 90 out each, as the server says: 2 * (900 * 2.50 + 90 * 10.00) / 1,000,000 = $0.0063.
+    assert "asked openai: 2 calls, 1,800 tokens in, 180 out, $0.0063" in ran.err
+    assert [row["summary_input_tokens"] for row in rows] == [900, 900]
+    assert {a["type"]: a.get("origin") for a in rows[0]["anchors"]}["user_intent"] == "user"
+    assert {"anchors_present:3", "constraints_kept:1.00"} <= set(rows[0]["notes"])
+    assert ran.json()["settings"]["summarizer_options"] == {"model": "gpt-4o"}
 
 
 def test_two_costly_runs_of_one_session_cost_once(ask: Command, command: Command, server: Server) -> None:
@@ -108,10 +151,10 @@ def test_two_costly_runs_of_one_session_cost_once(ask: Command, command: Command
     second = ask("--cassette", "record", "--format", "json")
     third = ask("--cassette", "replay", "--format", "json", "--base-url", "https://llm.invalid/v1")
 
-    assert len(server.requests) == 3
+    assert len(server.requests) == 2
     assert shown(first) == shown(second) == shown(third)
     assert "nothing is sent to 127.0.0.1" in second.err
-    assert "the cassette answers 3 requests" in second.err
+    assert "the cassette answers 2 requests" in second.err
     assert "plan:" not in third.err
     assert "asked" not in second.err + third.err
     assert command("verify").status == 0
@@ -125,14 +168,14 @@ def test_a_committed_cassette_is_the_same_elsewhere(ask: Command, server: Server
     again = ask("--cassette", "replay", "--cassette-file", "replies.jsonl", "--format", "json", "--dry-run")
 
     assert shown(again) == shown(first)
-    assert len(server.requests) == len(Path("replies.jsonl").read_bytes().splitlines()) == 3
+    assert len(server.requests) == len(Path("replies.jsonl").read_bytes().splitlines()) == 2
     assert not Path(".compactctl/cassettes").exists()
     ask("--cassette", "refresh", "--cassette-file", "replies.jsonl")
-    assert len(server.requests) == 6
+    assert len(server.requests) == 4
 
 
 def test_a_replaying_cassette_names_the_missing_request(ask: Command, command: Command, server: Server) -> None:
-    """No connection is opened, the view takes the fallback, and with --no-fallback the stored run ends with status 7."""
+    """No connection is opened, the fallback is taken; with --no-fallback the run is stored, and the status is 7."""
     ran = ask("--cassette", "replay", "--no-fallback")
 
     assert ran.status == 7
@@ -163,16 +206,8 @@ def test_every_compactor_says_why_a_summary_failed(compactor: str, ask: Command,
 
 def test_failed_anchors_take_the_fallback_where_that_is_asked_for(ask: Command, server: Server) -> None:
     """``--require-anchors`` refuses a summary whose anchors do not hold, and says which check failed."""
-    forged = ANCHOR_BLOCK.replace("fix parse_row", "deploy `evil_module` with `made_up_name`")
-    document = openai_document("")
-    server.scripts = [
-        lambda connection, request: connection.sendall(
-            reply(json.dumps(openai_document(request.fenced(forged), **{})).encode())
-        )
-    ]
-    del document
-    ran = ask("--require-anchors", "--no-fallback", "--dry-run", "--format", "json")
-    assert ran.status == 0
+    forged = SUMMARY.replace("find out why and fix it", "deploy `evil_module` with `made_up_name`")
+    server.scripts = [lambda connection, request: answer(connection, request, forged)]
     ran = ask("--require-anchors", "--no-fallback")
 
     assert ran.status == 7
@@ -187,12 +222,12 @@ def test_caps_are_those_of_the_whole_command(ask: Command, server: Server, sampl
     for name in ("a.jsonl", "b.jsonl"):
         (inputs / name).write_bytes((samples / SHORT).read_bytes().replace(b"9b6a3374", name[0].encode() * 8))
     server.scripts = [answer]
-    ran = ask("--max-calls", "4", "--no-fallback", "--format", "json", session=inputs)
+    ran = ask("--max-calls", "3", "--no-fallback", "--format", "json", session=inputs)
 
-    assert len(server.requests) == 4
+    assert len(server.requests) == 3
     assert ran.status == 7
-    assert "the next call would pass --max-calls 4" in ran.err
-    assert [session["summarizer_calls"] for session in ran.json()["sessions"]] == [3, 1]
+    assert "the next call would pass --max-calls 3" in ran.err
+    assert [session["summarizer_calls"] for session in ran.json()["sessions"]] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -226,14 +261,14 @@ def test_a_wrong_flag_is_refused_before_anything_is_sent(
 def test_what_real_calls_lack_is_said_once_and_before_anything_is_written(
     command: Command, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing key or program is a usage error right after the plan; stdin cannot be planned; memories need a model."""
+    """A missing key or program ends the command after the plan; stdin cannot be planned; memories need a model."""
     monkeypatch.delenv("OPENAI_API_KEY")
     for arguments, words in (
         (("--summarizer", "openai", "--model", "gpt-4o"), "no key for api.openai.com: set OPENAI_API_KEY"),
         (("--summarizer", "command", "--command", "./no-such-program"), "./no-such-program is no program"),
         (("--extract-memories",), "--extract-memories needs a summarizer with a model behind it; stub has none"),
     ):
-        ran = command("replay", samples / SHORT, *THREE, *arguments)
+        ran = command("replay", samples / SHORT, *OFTEN, *arguments)
         assert ran.status == 2, ran.err
         assert words in ran.err.splitlines()[-1]
         assert not Path(".compactctl").exists()
@@ -256,11 +291,11 @@ def test_what_real_calls_lack_is_said_once_and_before_anything_is_written(
 def test_a_settings_file_of_the_project_cannot_send_anything_away(
     command: Command, samples: Path, server: Server, line: str, words: str
 ) -> None:
-    """Neither endpoint nor key nor the decision to ask a model comes from a file that may have come with a repository."""
+    """Neither endpoint nor key nor the decision to ask a model comes from a file that came with a repository."""
     Path("compactctl.toml").write_text(f'model = "gpt-4o"\n{line.format(url=server.url)}\n')
     chosen = () if line.startswith("summarizer") else ("--summarizer", "openai")
-    ran = command("replay", samples / SHORT, *THREE, *chosen)
-    named = command("replay", samples / SHORT, *THREE, *chosen, "--config", "compactctl.toml")
+    ran = command("replay", samples / SHORT, *OFTEN, *chosen)
+    named = command("replay", samples / SHORT, *OFTEN, *chosen, "--config", "compactctl.toml")
 
     assert ran.status == named.status == 2
     assert words in ran.err
@@ -271,7 +306,7 @@ def test_a_settings_file_of_the_project_cannot_send_anything_away(
 def test_a_command_of_the_project_is_not_run(command: Command, samples: Path) -> None:
     """A settings file that came with a repository starts no program."""
     Path("compactctl.toml").write_text('command = "touch ran"\n')
-    ran = command("replay", samples / SHORT, *THREE, "--summarizer", "command")
+    ran = command("replay", samples / SHORT, *OFTEN, "--summarizer", "command")
 
     assert ran.status == 2
     assert "command is not taken from a settings file of the project" in ran.err
@@ -285,8 +320,8 @@ def test_a_settings_file_of_the_users_own_may_name_an_endpoint(
     server.scripts = [answer]
     own = tmp_path / "own.toml"
     own.write_text(f'summarizer = "openai"\nmodel = "gpt-4o"\nbase_url = "{server.url}"\n')
-    ran = command("replay", samples / SHORT, *THREE, "--config", own)
-    assert (ran.status, len(server.requests)) == (0, 3), ran.err
+    ran = command("replay", samples / SHORT, *OFTEN, "--config", own)
+    assert (ran.status, len(server.requests)) == (0, 2), ran.err
 
     Path("compactctl.toml").write_text('model = "gpt-4o"\n')
     key = tmp_path / "key"
@@ -294,8 +329,8 @@ def test_a_settings_file_of_the_users_own_may_name_an_endpoint(
     key.chmod(0o600)
     monkeypatch.setenv("COMPACTCTL_BASE_URL", server.url)
     monkeypatch.setenv("COMPACTCTL_SUMMARIZER", "openai")
-    ran = command("replay", samples / SHORT, *THREE, "--key-file", key)
-    assert (ran.status, len(server.requests)) == (0, 6), ran.err
+    ran = command("replay", samples / SHORT, *OFTEN, "--key-file", key)
+    assert (ran.status, len(server.requests)) == (0, 4), ran.err
     assert "Bearer sk-from-a-file" in server.requests[-1].head
 
 
@@ -303,30 +338,97 @@ def test_facts_are_taken_out_and_kept_with_the_session(ask: Command, command: Co
     """``--extract-memories`` asks the same model under the same plan, caps and cassette, and writes what is new."""
     server.scripts = [answer]
     assert "plan: 6 calls" in ask("--extract-memories", "--dry-run").err
-    ran = ask("--extract-memories", "--cassette", "record")
+    ran = ask("--extract-memories", "--cassette", "record", "--format", "json")
     (path,) = Path(".compactctl/memories").iterdir()
     facts = [json.loads(line) for line in path.read_bytes().splitlines()]
 
     assert ran.status == 0
-    assert len(server.requests) == 6
-    # The same fact came three times.
+    assert len(server.requests) == 4
+    # The same fact came twice.
     assert [fact["content"] for fact in facts] == ["The user never wants the schema touched."]
+    assert ran.json()["sessions"][0]["facts_kept"] == 1
+    assert "1 fact taken out, kept in .compactctl/memories" in ran.err
+    assert "0 facts taken out" in ask("--extract-memories", "--compactor", "dsh").err
+    asked = len(server.requests)
     assert ask("--extract-memories", "--cassette", "replay").status == 0
-    assert len(server.requests) == 6
+    assert len(server.requests) == asked
     assert command("verify").status == 0
 
 
 def test_any_program_can_write_the_summaries(command: Command, samples: Path) -> None:
     """``--summarizer command`` hands a program each request and takes what it writes."""
     program = Path("summarize.py")
-    program.write_text(f"import json, sys\njson.load(sys.stdin)\nprint({ANCHOR_BLOCK!r})\n")
+    program.write_text(f"import json, sys\njson.load(sys.stdin)\nprint({SUMMARY!r})\n")
     flags = ("--summarizer", "command", "--command", f"{sys.executable} -I {program}")
-    ran = command("replay", samples / SHORT, *THREE, *flags, "--format", "json", "--no-fallback")
+    ran = command("replay", samples / SHORT, *OFTEN, *flags, "--format", "json", "--no-fallback")
 
     assert ran.status == 0, ran.err
-    assert ran.json()["sessions"][0]["summarizer_calls"] == 3
+    assert ran.json()["sessions"][0]["summarizer_calls"] == 2
     assert "bytes of prompts and transcript are sent there" in ran.err
     assert ran.err.startswith(f"plan: 3 calls to program {sys.executable}")
+
+
+def test_a_stub_and_a_model_stand_side_by_side(
+    command: Command, samples: Path, server: Server, request: pytest.FixtureRequest
+) -> None:
+    """Two rows of one compactor, one with the kept replies of a model: what each kept of the user's rules (M7).
+
+    The replies in golden/replies.jsonl came through the official client from a loopback server, and were written by
+    hand. ``pytest --golden`` records them anew.
+    """
+    flags = ["--window", "3000", "--history", "write-back", "--model", "by-hand", "--cassette-file", REPLIES]
+    rivals = ["-c", "stub=progressive", "-c", "model=progressive", "--set", "model.summarizer=openai"]
+    if request.config.getoption("--golden"):
+        server.scripts = [lambda connection, asked: answer(connection, asked, BY_HAND)]
+        REPLIES.unlink(missing_ok=True)
+        flags_there = [*flags, "--cassette", "record", "--base-url", server.url]
+        assert command("compare", samples / SHORT, *rivals, *flags_there).status == 0
+    ran = command("compare", samples / SHORT, *rivals, *flags, "--cassette", "replay", "--no-fallback", "-f", "json")
+    assert ran.status == 0, ran.err
+    (session,) = ran.json()["sessions"]
+    figures = {one["name"]: one["figures"] for one in session["compared"]}
+
+    m7 = {
+        name: [
+            one[f"m7.{key}"]["value"] for key in ("constraints_kept", "anchors_filled", "grounding", "first_user_kept")
+        ]
+        for name, one in figures.items()
+        if name in ("stub", "model")
+    }
+    # Both keep the two rules and fill four anchors; only the stub repeats the first message as it was written.
+    assert m7 == {"stub": [1.0, 4, 1.0, 1], "model": [1.0, 4, 1.0, 0]}
+    # Of the intent's 17 words of four letters and more the user did not write one: "with".
+    assert figures["model"]["m7.intent_grounding"]["value"] == pytest.approx(16 / 17)
+    assert server.requests == [] or request.config.getoption("--golden")
+    assert command("compare", samples / SHORT, "-c", "model=progressive", *flags, "--cassette", "replay").status == 2
+
+
+@pytest.mark.parametrize("name", ["compare", "check", "tune"])
+def test_every_replaying_command_shows_its_plan_and_keeps_its_caps(
+    name: str, command: Command, samples: Path, server: Server
+) -> None:
+    """compare, check and tune ask a model like replay does: plan first, one account, kept replies, jobs refused."""
+    server.scripts = [answer]
+    Path("compactctl.toml").write_text('[[budgets]]\nmeasure = "failed_turns"\nmax = 100\n')
+    line = [name, samples / SHORT, *OFTEN, "--summarizer", "openai", "--model", "gpt-4o", "--base-url", server.url]
+    line = [word for word in line if word not in ("--measures", "none") or name != "check"]
+    line += ["--grid", "soft=0.7,0.75"] if name == "tune" else []
+    dry = command(*line, "--dry-run")
+    assert (dry.status, dry.out, server.requests) == (0, "", []), dry.err
+    assert dry.err.startswith("plan: ")
+
+    capped = command(*line, "--max-calls", "1", "--no-fallback")
+    assert capped.status == 7
+    assert len(server.requests) == 1
+    assert "the next call would pass --max-calls 1" in capped.err
+    kept = [command(*line, "--cassette", "record") for _ in range(2)]
+    asked = len(server.requests)
+    assert command(*line, "--cassette", "replay", "--no-fallback").status == 0
+    assert [ran.status for ran in kept] == [0, 0]
+    assert kept[0].out == kept[1].out
+    assert "nothing is sent" in kept[1].err
+    assert asked == len(server.requests)
+    assert "hold in one process" in command(*line, "--jobs", "2").err
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
@@ -343,7 +445,7 @@ def test_a_stop_during_a_call_ends_at_once_and_the_store_verifies(
 
     server.scripts = [answer, hang]
     flags = ("--summarizer", "openai", "--model", "gpt-4o", "--base-url", server.url, "--no-stream")
-    line = [sys.executable, "-m", "compactctl", "replay", str(samples / SHORT), *THREE, *flags, "--extract-memories"]
+    line = [sys.executable, "-m", "compactctl", "replay", str(samples / SHORT), *OFTEN, *flags, "--extract-memories"]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(line, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60

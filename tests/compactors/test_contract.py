@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from compactctl.context.offload import MemoryOffloader
 from compactctl.context.view import View
 from compactctl.contract import Broken, Guard, check_compactor, check_session, written_cases
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import ASSISTANT, SYSTEM, USER, Message, Tier, Trigger
+from compactctl.model import ASSISTANT, SYSTEM, USER, Message, Tier, Trigger, changed
 from compactctl.ports import CompactorSpec, Ports, Quiet, Step
 from compactctl.registry import plugins
 from compactctl.summarizers.opaque import SUMMARIZER as OPAQUE
@@ -165,7 +164,7 @@ class Growing(Bad):
     def step(self, view: View, trigger: Trigger) -> Step:
         """Leave out the note that the record would have."""
         step = super().step(view, trigger)
-        return Step(step.view, replace(step.record, notes=()), True)
+        return Step(step.view, changed(step.record, notes=()), True)
 
 
 class Boasting(Bad):
@@ -178,7 +177,7 @@ class Boasting(Bad):
     def step(self, view: View, trigger: Trigger) -> Step:
         """Say that the view has no tokens left."""
         step = super().step(view, trigger)
-        return Step(step.view, replace(step.record, tokens_after=0, compression_ratio=0.0), True)
+        return Step(step.view, changed(step.record, tokens_after=0, compression_ratio=0.0), True)
 
 
 class Sleepy(Bad):

@@ -6,14 +6,14 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compactctl.compactors.progressive import ProgressiveCompactor
 from compactctl.context.naming import RESULTS, safe_name
 from compactctl.errors import StoreError, SummarizerError
-from compactctl.model import CompactionRecord, Message, Tier, ToolCall
+from compactctl.model import CompactionRecord, Message, Tier, ToolCall, changed
 from compactctl.ports import SummaryReply, SummaryRequest
 from compactctl.replay import replay
 from compactctl.store import Failures, Store, open_store
@@ -136,7 +136,7 @@ def picture(store: Store, session: str) -> Picture | None:
     run = store.last_complete_run(session)
     if run is None:
         return None
-    records = tuple(replace(record, id="", run="") for record in store.records(session, run))
+    records = tuple(changed(record, id="", run="") for record in store.records(session, run))
     turns = tuple(tuple((k, v) for k, v in row.items() if k not in ("run", "sha")) for row in store.turns(session, run))
     home = store.layout.state_dir / RESULTS / safe_name(session)
     found = tree(home).items() if home.is_dir() else ()
