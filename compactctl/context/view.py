@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, overload
@@ -356,7 +356,7 @@ class View(Sequence[Message]):
 
     def span(self, start: int, stop: int) -> Sequence[Message]:
         """Give the messages of a range; the list is made when it is first looked at."""
-        return _SpanOfView(self, start, stop)
+        return LazyMessages(stop - start, lambda: self.messages(start, stop))
 
     def weight_between(self, start: int, stop: int) -> int:
         """Give the weight of a range of positions; O(1) within the recorded range."""
@@ -500,17 +500,9 @@ class View(Sequence[Message]):
         orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id)}
         answered = {self.message(i).tool_call_id for i in range(start, left)}
         missing = [c.id for c in open_calls if c.id not in answered and not self._is_answered(c.id)]
-        view = View(
-            self.base,
-            self._own,
-            self._own_length,
-            self._own_weight,
-            self.lo,
-            self.hi,
-            self.turn,
-            self.generation,
-            self.pristine,
-        )
+        # Whatever the cut tore is mended below, and where it tore nothing this very view is whole.
+        self._seam = None
+        view = self
         if orphans:
             view = view._put(right, lead, [self.item(i) for i in range(right, lead) if i not in orphans], True, None)
         if missing:
@@ -528,24 +520,23 @@ class View(Sequence[Message]):
         )
 
 
-class _SpanOfView(Sequence[Message]):
-    """A range of a view as a sequence that costs nothing until someone looks into it."""
+class LazyMessages(Sequence[Message]):
+    """A known number of messages as a sequence that costs nothing until someone looks into it."""
 
-    __slots__ = ("_listed", "_start", "_stop", "_view")
+    __slots__ = ("_length", "_listed", "_make")
 
-    def __init__(self, view: View, start: int, stop: int) -> None:
-        self._view = view
-        self._start = start
-        self._stop = stop
+    def __init__(self, length: int, make: Callable[[], list[Message]]) -> None:
+        self._length = length
+        self._make = make
         self._listed: list[Message] | None = None
 
     def _messages(self) -> list[Message]:
         if self._listed is None:
-            self._listed = self._view.messages(self._start, self._stop)
+            self._listed = self._make()
         return self._listed
 
     def __len__(self) -> int:
-        return self._stop - self._start
+        return self._length
 
     @overload
     def __getitem__(self, at: int) -> Message: ...
