@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gc
+import os
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -16,10 +17,12 @@ def main() -> None:
     from compactctl.cli.app import run
 
     status = run(sys.argv[1:])
-    # What was loaded goes with the process; looking through a client library for garbage first takes most of a second,
-    # which is all that Ctrl-C may take.
-    gc.freeze()
-    sys.exit(status)
+    # Everything is written and closed by now. Taking a large session apart object by object, or looking through a
+    # client library for garbage, would only take time, of which Ctrl-C has a second.
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -193,7 +193,7 @@ def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, s
     wake = turns
     if quiet.weight is not None:
         wanted = quiet.weight - view.weight + base.prefix[view.hi]
-        wake = min(wake, bisect_left(base.calls, wanted, lo=now + 1, key=base.prefix.__getitem__))
+        wake = min(wake, bisect_left(base.call_weights, wanted, lo=now + 1))
     if quiet.messages is not None:
         wanted = quiet.messages - len(view) + view.hi
         wake = min(wake, bisect_left(base.calls, wanted, lo=now + 1))

@@ -24,15 +24,15 @@ from compactctl.reports._safe import safe
 COMMANDS = {
     "replay": "Replay sessions turn by turn through a compactor, and say what each tier did.",
     "report": "Show what the last complete run of each session gave: one session in depth, or all, worst first.",
-    "compare": "Compare compactors on the same sessions, with the bounds beside them.",
-    "tune": "Search thresholds on your own sessions: cost against what stays visible.",
-    "check": "Replay sessions and hold them to budgets and a baseline, for CI.",
+    "compare": "Put compactors side by side on the same sessions: one table of figures, the best of each column marked.",
+    "tune": "Try many settings on recorded sessions: what each costs, what it forgets, how full the window gets.",
+    "check": "Replay sessions and hold them to the budgets of the settings file; exit status 1 where one is broken.",
     "inspect": "Say what transcripts hold: format, messages, calls, recorded compactions, and where every line went.",
     "convert": "Write a transcript in the neutral format: a header line, then a JSON object for each message.",
     "verify": "Check that every record parses and every offloaded file is there as it was written; changes nothing.",
     "gc": "Remove sessions from the store: their offloaded results, records, turns and memories.",
     "list": "List compactors with their options, formats, summarizers, meters, measures, findings or reports.",
-    "init": "Write a commented compactctl.toml with budgets for the sessions at hand.",
+    "init": "Write a commented compactctl.toml; with sessions, its budgets are what these sessions hold today.",
     "config": "Look at the settings.",
 }
 DEBUG = "COMPACTCTL_DEBUG"

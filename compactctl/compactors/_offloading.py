@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compactctl.context.offload import SPILL_MARKER, NullOffloader, OffloaderBase
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.view import Base, Item, Kind, LazyMessages, MeterContext, View
 from compactctl.errors import OffloadError
 from compactctl.model import Message, OffloadEntry
 from compactctl.ports import Offloader
@@ -24,38 +26,64 @@ class Offloading:
     preview_bytes: int = 0
     protect: frozenset[str] = field(default_factory=frozenset)
 
-    def apply(self, view: View, start: int, stop: int) -> tuple[View, list[OffloadEntry], bool]:
-        """Put placeholders in place of the large results of a range; say also whether one could not be stored."""
+    def apply(self, view: View, start: int, stop: int) -> Offloaded:
+        """Put placeholders in place of the large results of a range."""
         if self.offloader is None:
-            return view, [], False
+            return Offloaded(view)
+        quick = self._quick(self.offloader, view, start, stop) if isinstance(self.offloader, NullOffloader) else None
+        return quick or self._one_by_one(self.offloader, view, start, stop)
+
+    def _quick(self, offloader: NullOffloader, view: View, start: int, stop: int) -> Offloaded | None:
+        """Take what is known of a whole range at once; None where something in it must be looked at by itself."""
+        split = view.own_length
+        if self.threshold < offloader.threshold:
+            return None
+        if start < split and view.large_results(self.threshold, start, min(stop, split)):
+            return None
+        if stop <= split:
+            return Offloaded(view)
+        table = self._table(offloader, view)
+        shift = view.lo - split
+        first = bisect_left(table.at, max(start, split) + shift)
+        last = bisect_left(table.at, stop + shift, lo=first)
+        if first == last:
+            return None if table.has_hole(max(start, split) + shift, stop + shift) else Offloaded(view)
+        if table.has_hole(max(start, split) + shift, stop + shift):
+            return None
+        offloader.recall(table.placed, first, last)
+        return Offloaded(view, table.entries[first:last], table.grown[last] - table.grown[first], (table, first, last))
+
+    def _table(self, offloader: NullOffloader, view: View) -> _Table:
+        key = (offloader.shape, self.threshold, self.preview_bytes, self.protect)
+        table = view.base.placeholders.get(key)
+        if not isinstance(table, _Table):
+            table = view.base.placeholders[key] = _Table(self, offloader, view.base)
+        return table
+
+    def _one_by_one(self, offloader: Offloader, view: View, start: int, stop: int) -> Offloaded:
         changes: list[tuple[int, Item]] = []
         entries: list[OffloadEntry] = []
+        grown = 0
         failed = False
         positions = view.large_results(self.threshold, start, stop)
-        items = view.items_at(positions)
-        shared, floor = self._shared(self.offloader, view)
-        if isinstance(self.offloader, NullOffloader) and not self.protect and self.threshold >= floor:
-            placed = [shared[item] for item in items if item in shared]
-            if len(placed) == len(items):
-                self.offloader.recall(placed)
-                changes = [(position, one.item) for position, one in zip(positions, placed, strict=True)]
-                return view.swapped(changes), [one.entry for one in placed], False
-        for position, item in zip(positions, items, strict=True):
+        shared, floor = self._shared(offloader, view)
+        for position, item in zip(positions, view.items_at(positions), strict=True):
             if self.protect and self._is_protected(view, position):
                 continue
             done = shared.get(item)
             try:
-                if done is not None and item.result_bytes > floor:
-                    self.offloader.keep(done.entry, item.message.content, done.text)  # type: ignore[attr-defined]
+                if done is not None and item.result_bytes > floor and isinstance(offloader, OffloaderBase):
+                    offloader.keep(done.entry, item.message.content, done.text)
                 else:
-                    done = self._placeholder(self.offloader, view, item, shared)
+                    done = self._placeholder(offloader, view, item, shared)
             except OffloadError:
                 failed = True
                 continue
             if done is not None:
                 entries.append(done.entry)
                 changes.append((position, done.item))
-        return view.swapped(changes), entries, failed
+                grown += done.item.weight - item.weight
+        return Offloaded(view, entries, grown, changes, failed)
 
     def is_settled(self, view: View, start: int, stop: int) -> bool:
         """Whether another ``apply`` over the range would certainly change nothing."""
@@ -109,6 +137,95 @@ class Offloading:
             m.origin,
         )
         return _Placeholder(entry, view.made(message, Kind.OFFLOADED, item.index), text)
+
+
+class Offloaded:
+    """What offloading made of a view: the entries, by how much its weight grew (< 0), and whether something failed.
+
+    The view itself is put together when it is first asked for: a summary of the same range never needs it.
+    """
+
+    __slots__ = ("_changes", "_view", "before", "entries", "failed", "grown")
+
+    def __init__(
+        self,
+        before: View,
+        entries: list[OffloadEntry] | None = None,
+        grown: int = 0,
+        changes: list[tuple[int, Item]] | tuple[_Table, int, int] | None = None,
+        failed: bool = False,
+    ) -> None:
+        self.before = before
+        self.entries = entries or []
+        self.grown = grown
+        self.failed = failed
+        self._changes = changes
+        self._view: View | None = None if changes else before
+
+    @property
+    def view(self) -> View:
+        """The view with its placeholders."""
+        if self._view is None:
+            changes = self._changes
+            if isinstance(changes, tuple):
+                table, first, last = changes
+                back = self.before.own_length - self.before.lo
+                places = [at + back for at in table.at[first:last]]
+                changes = list(zip(places, [one.item for one in table.placed[first:last]], strict=True))
+            self._view = self.before.swapped(changes or ())
+        return self._view
+
+    @property
+    def weight(self) -> int:
+        """The weight of the view."""
+        return self.before.weight + self.grown
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the view."""
+        if self._view is not None:
+            return self._view.tokens
+        return self.before.base.meter.tokens(self.weight, MeterContext(self.before.turn, False))
+
+    def span(self, start: int, stop: int) -> Sequence[Message]:
+        """Give the messages of a range of the view; the list is made when it is first looked at."""
+        return LazyMessages(stop - start, lambda: self.view.messages(start, stop))
+
+
+class _Table:
+    """What offloading makes of every large result of a session, in order, for offloaders that keep nothing.
+
+    ``at`` are their indices, ``grown`` the running sum of how their weights change. Results of one tool-call id have
+    names that depend on which is met first: they are ``holes``, to be looked at by themselves.
+    """
+
+    __slots__ = ("at", "entries", "grown", "holes", "placed")
+
+    def __init__(self, rule: Offloading, offloader: NullOffloader, base: Base) -> None:
+        maker = NullOffloader(offloader.session_id, offloader.threshold)
+        view = base.view()
+        self.at: list[int] = []
+        self.entries: list[OffloadEntry] = []
+        self.placed: list[_Placeholder] = []
+        self.grown: list[int] = [0]
+        self.holes: list[int] = []
+        for at in base.large_results(rule.threshold):
+            if rule.protect and base.tool_names[at] in rule.protect:
+                continue
+            if at not in base.lone_results:
+                self.holes.append(at)
+                continue
+            item = base.items[at]
+            done = rule._placeholder(maker, view, item, {})
+            if done is not None:
+                self.at.append(at)
+                self.entries.append(done.entry)
+                self.placed.append(done)
+                self.grown.append(self.grown[-1] + done.item.weight - item.weight)
+
+    def has_hole(self, start: int, stop: int) -> bool:
+        """Whether a range of indices has a result that must be looked at by itself."""
+        return bisect_left(self.holes, start) < bisect_left(self.holes, stop)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

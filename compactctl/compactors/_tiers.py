@@ -11,7 +11,7 @@ from functools import partial
 from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._fallback import BudgetFallback, Fallback, ListFallback
 from compactctl.compactors._list_face import ListFace
-from compactctl.compactors._offloading import Offloading
+from compactctl.compactors._offloading import Offloaded, Offloading
 from compactctl.compactors._tier_policy import TierPolicy
 from compactctl.context.anchors import (
     compaction_text,
@@ -127,7 +127,7 @@ class TieredCompactor(ListFace):
             self._emergency(act)
         elif self._head_of(act) > 0:
             if act.tier is Tier.WARN:
-                act.smaller = self._offload(act, self._head_of(act))
+                self._offload(act, self._head_of(act))
                 act.after = act.smaller.repaired()
                 act.preserved_tail = self.min_tail
             else:
@@ -138,7 +138,7 @@ class TieredCompactor(ListFace):
         head = act.before.length - 1 - self.min_tail
         if head <= 0 or not act.before.has_system:
             return
-        act.smaller = self._offload(act, head)
+        self._offload(act, head)
         lower = max(self.tier_of(act.smaller), Tier.WARN)
         if lower < act.tier:
             act.note("offload_sufficed" if lower is Tier.WARN else "offload_lowered_tier")
@@ -179,8 +179,8 @@ class TieredCompactor(ListFace):
             return
         self._extract(view.span(1, 1 + span), act)
         if not self.policy.remeasure_after_offload:
-            act.smaller = self._offload(act, span)
-        act.tokens_after_offload = act.smaller.tokens
+            self._offload(act, span)
+        act.tokens_after_offload = act.shrunk.tokens
         answer = self._summary(act, span)
         if answer is None:
             act.error = f"LLM summary failed in Tier{act.tier.label}"
@@ -194,8 +194,10 @@ class TieredCompactor(ListFace):
         tasks = self.todo_injector.active_tasks() if self.todo_injector else ""
         text = compaction_text(merged, prose, self._references(act.offloaded), tasks)
         item = view.made(Message(USER, text), Kind.SUMMARY)
-        after = act.smaller.replaced(1, 1 + span, [item]).repaired()
-        if self.policy.refuse_poor_replies and (not answer.text.strip() or after.weight >= act.smaller.weight):
+        # What was offloaded within the span goes with it: only what lies behind it needs its placeholders.
+        source = act.smaller if self.policy.remeasure_after_offload else view
+        after = source.replaced(1, 1 + span, [item]).repaired()
+        if self.policy.refuse_poor_replies and (not answer.text.strip() or after.weight >= act.shrunk.weight):
             act.error = f"summary refused in Tier{act.tier.label}: it is empty or makes nothing smaller"
             self._fall_back(act)
             return
@@ -247,15 +249,14 @@ class TieredCompactor(ListFace):
         """How many of the newest messages are always kept; 0 or less means 6, as the reference has it."""
         return self.policy.min_tail if self.policy.min_tail > 0 else DEFAULT_MIN_TAIL
 
-    def _offload(self, act: _Act, span: int) -> View:
+    def _offload(self, act: _Act, span: int) -> None:
         """Put placeholders in place of the large results of a span."""
-        view, entries, failed = self.offloading.apply(act.before, 1, 1 + span)
-        act.offloaded = entries
-        if failed:
+        act.shrunk = self.offloading.apply(act.before, 1, 1 + span)
+        act.offloaded = act.shrunk.entries
+        if act.shrunk.failed:
             act.note("offload_failed")
         if self.policy.file_index:
-            self._files.update((entry.file_path, entry) for entry in entries)
-        return view
+            self._files.update((entry.file_path, entry) for entry in act.offloaded)
 
     def _references(self, offloaded: Sequence[OffloadEntry]) -> Sequence[OffloadEntry]:
         """Give the files that a compaction message lists: those of this act, or all of them."""
@@ -274,14 +275,18 @@ class TieredCompactor(ListFace):
 
     def _summary(self, act: _Act, span: int) -> Answer | None:
         anchors = self.last_anchors or ()
-        view = act.smaller
+        if self.policy.remeasure_after_offload:
+            weight = act.smaller.weight_between(1, 1 + span)
+        else:
+            # All that was offloaded lies within the span.
+            weight = act.before.weight_between(1, 1 + span) + act.shrunk.grown
         try:
             return ask(
                 self.summarizer,
-                view.span(1, 1 + span),
+                act.shrunk.span(1, 1 + span),
                 self.meter,
-                weight=view.weight_between(1, 1 + span),
-                turn=view.turn,
+                weight=weight,
+                turn=act.before.turn,
                 budget=self.summary_tokens,
                 previous=partial(previous_text, anchors, self.last_summary) if self.last_summary else None,
                 anchors=anchors,
@@ -356,7 +361,8 @@ class _Act:
 
     def __init__(self, view: View, tier: Tier, trigger: Trigger) -> None:
         # What there was, what is left when only offloading is done, and what is left in the end.
-        self.before = self.smaller = self.after = view
+        self.before = self.after = view
+        self.shrunk = Offloaded(view)
         self.tier = tier
         self.trigger = trigger
         self.anchors: tuple[Anchor, ...] = ()
@@ -371,6 +377,11 @@ class _Act:
         self.summary_input_tokens: int | None = None
         self.summary_output_tokens: int | None = None
         self.tokens_after_offload: int | None = None
+
+    @property
+    def smaller(self) -> View:
+        """What is left when only offloading is done."""
+        return self.shrunk.view
 
     @property
     def is_forced(self) -> bool:

@@ -75,12 +75,13 @@ class ResultNames:
     def __init__(self, session_id: str, taken: MutableMapping[str, str] | None = None) -> None:
         self.session_id = session_id
         self._taken: MutableMapping[str, str] = {} if taken is None else taken
+        self._room = result_path(session_id, "")
 
     def path(self, tool_call_id: str, content: str) -> str:
         """Give the path of a result, relative to the state directory, and remember who has its name."""
         name = result_file_name(tool_call_id, content, self._taken)
         self._taken[name.casefold()] = content
-        return result_path(self.session_id, name)
+        return self._room + name
 
 
 def _hashed(raw: str, key: bytes) -> str:

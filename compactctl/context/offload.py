@@ -154,16 +154,16 @@ class NullOffloader(OffloaderBase):
 
     def __init__(self, session_id: str, threshold: int = DEFAULT_THRESHOLD) -> None:
         super().__init__(session_id, threshold)
-        self._recalled: list[Sequence[Placed]] = []
+        self._recalled: list[tuple[Sequence[Placed], int, int]] = []
 
-    def recall(self, placed: Sequence[Placed]) -> None:
+    def recall(self, placed: Sequence[Placed], first: int, last: int) -> None:
         """Remember placeholders that another replay made; they are only looked at when something new comes."""
-        self._recalled.append(placed)
+        self._recalled.append((placed, first, last))
 
     def offload(self, message: Message, text: str, preview_bytes: int | None = None) -> tuple[OffloadEntry, str] | None:
         """Give the entry and the placeholder of a result; see OffloaderBase."""
-        for placed in self._recalled:
-            self._placeholders.update((one.text, one.entry.file_path) for one in placed)
+        for placed, first, last in self._recalled:
+            self._placeholders.update((one.text, one.entry.file_path) for one in placed[first:last])
         self._recalled.clear()
         return super().offload(message, text, preview_bytes)
 

@@ -65,25 +65,31 @@ class PairIndex:
         self._calls: dict[str, list[int]] = {}
         self._results: dict[str, list[int]] = {}
         self.closed = True
-        waiting: set[str] = set()
-        batch: frozenset[str] | set[str] = frozenset()
+        calls, results, closed = self._calls, self._results, True
+        batch: list[str] = []  # the calls of the last assistant message
+        answered: list[str] = []  # the results behind it
         for i, message in enumerate(messages):
-            if message.tool_call_id:
-                self._results.setdefault(message.tool_call_id, []).append(i)
-                if message.tool_call_id not in batch or message.role != TOOL:
-                    self.closed = False
-                waiting.discard(message.tool_call_id)
+            call_id, role = message.tool_call_id, message.role
+            if call_id:
+                answered.append(call_id)
+                if call_id in results:
+                    results[call_id].append(i)
+                else:
+                    results[call_id] = [i]
+                closed = closed and role == TOOL
                 continue
-            if waiting or message.role == TOOL:
-                self.closed = False
-            batch = frozenset()
-            if message.tool_calls and message.role == ASSISTANT:
+            if batch or answered:
+                closed = closed and (batch == answered or set(batch) == set(answered))
+                batch, answered = [], []
+            closed = closed and role != TOOL
+            if message.tool_calls and role == ASSISTANT:
                 for call in message.tool_calls:
-                    self._calls.setdefault(call.id, []).append(i)
-                batch = {call.id for call in message.tool_calls}
-                waiting = set(batch)
-        if waiting:
-            self.closed = False
+                    batch.append(call.id)
+                    if call.id in calls:
+                        calls[call.id].append(i)
+                    else:
+                        calls[call.id] = [i]
+        self.closed = closed and set(batch) == set(answered)
 
     def called_between(self, call_id: str, start: int, stop: int) -> bool:
         """Whether an assistant message in this range of indices makes the call."""

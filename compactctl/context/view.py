@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, overload
+
+from msgspec import Struct
 
 from compactctl.context.pairing import PairIndex, stand_in, walk_pairs
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, Message, byte_length
@@ -55,29 +57,27 @@ class Kind(IntEnum):
     REPLACED = 6  # text that a harness put in place of others at a recorded compaction
 
 
-class Item:
+class Item(Struct, frozen=True, gc=False, eq=False):
     """One message of a view with its weight; ``index`` is the recorded message that it is or stands for, or -1.
 
     ``result_bytes`` is the length of a tool result, -1 for any other message: a threshold of -1 finds every result.
     """
 
-    __slots__ = ("index", "kind", "message", "result_bytes", "weight")
-
-    def __init__(self, message: Message, weight: int, index: int = -1, kind: Kind = Kind.RECORDED) -> None:
-        self.message = message
-        self.weight = weight
-        self.index = index
-        self.kind = kind
-        self.result_bytes = byte_length(message.content) if message.tool_call_id else -1
+    message: Message
+    weight: int
+    index: int
+    kind: Kind
+    result_bytes: int
 
 
 class Base:
     """The recorded messages of one session under one meter: each is weighed once, however often it is replayed.
 
-    ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k,
-    so the history before turn k is the first ``calls[k]`` messages. ``stub_weight`` is the weight of a system message
-    without text that stands first (DESIGN.md, Replay 4), None for no such stub. ``altered`` says that the messages are
-    not those that were recorded (some were spilled), so that no recorded usage is theirs.
+    ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k, so
+    the history before turn k is the first ``calls[k]`` messages, of the weight ``call_weights[k]``. ``stub_weight`` is
+    the weight of a system message without text that stands first (DESIGN.md, Replay 4), None for no such stub.
+    ``altered`` says that the messages are not those that were recorded (some were spilled), so that no recorded usage is
+    theirs.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class Base:
         start = [0] if stub_weight is None else [0, stub_weight]
         self.prefix: list[int] = start[:-1] + list(accumulate(weights, initial=start[-1]))
         self.calls: list[int] = [i for i, message in enumerate(self.messages) if message.role == ASSISTANT]
+        self.call_weights: list[int] = [self.prefix[i] for i in self.calls]
         self._items: list[Item] | None = None
         self._pairs: PairIndex | None = None
         self._tool_names: list[str] | None = None
@@ -105,8 +106,11 @@ class Base:
     def items(self) -> list[Item]:
         """Every recorded message as an item; made when first asked for."""
         if self._items is None:
-            prefix = self.prefix
-            self._items = [Item(m, prefix[i + 1] - prefix[i], i) for i, m in enumerate(self.messages)]
+            prefix, recorded = self.prefix, Kind.RECORDED
+            self._items = [
+                Item(m, prefix[i + 1] - prefix[i], i, recorded, byte_length(m.content) if m.tool_call_id else -1)
+                for i, m in enumerate(self.messages)
+            ]
         return self._items
 
     @property
@@ -352,7 +356,7 @@ class View(Sequence[Message]):
 
     def span(self, start: int, stop: int) -> Sequence[Message]:
         """Give the messages of a range; the list is made when it is first looked at."""
-        return _SpanOfView(self, start, stop)
+        return LazyMessages(stop - start, lambda: self.messages(start, stop))
 
     def weight_between(self, start: int, stop: int) -> int:
         """Give the weight of a range of positions; O(1) within the recorded range."""
@@ -400,7 +404,8 @@ class View(Sequence[Message]):
 
     def made(self, message: Message, kind: Kind, index: int = -1) -> Item:
         """Weigh a new message and give it as an item of this view's base."""
-        return Item(message, self.base.meter.weigh(message), index, kind)
+        result_bytes = byte_length(message.content) if message.tool_call_id else -1
+        return Item(message, self.base.meter.weigh(message), index, kind, result_bytes)
 
     def replaced(self, start: int, stop: int, items: Sequence[Item]) -> View:
         """Give the view in which the positions ``start`` to ``stop`` are these items instead."""
@@ -495,17 +500,9 @@ class View(Sequence[Message]):
         orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id)}
         answered = {self.message(i).tool_call_id for i in range(start, left)}
         missing = [c.id for c in open_calls if c.id not in answered and not self._is_answered(c.id)]
-        view = View(
-            self.base,
-            self._own,
-            self._own_length,
-            self._own_weight,
-            self.lo,
-            self.hi,
-            self.turn,
-            self.generation,
-            self.pristine,
-        )
+        # Whatever the cut tore is mended below, and where it tore nothing this very view is whole.
+        self._seam = None
+        view = self
         if orphans:
             view = view._put(right, lead, [self.item(i) for i in range(right, lead) if i not in orphans], True, None)
         if missing:
@@ -523,24 +520,23 @@ class View(Sequence[Message]):
         )
 
 
-class _SpanOfView(Sequence[Message]):
-    """A range of a view as a sequence that costs nothing until someone looks into it."""
+class LazyMessages(Sequence[Message]):
+    """A known number of messages as a sequence that costs nothing until someone looks into it."""
 
-    __slots__ = ("_listed", "_start", "_stop", "_view")
+    __slots__ = ("_length", "_listed", "_make")
 
-    def __init__(self, view: View, start: int, stop: int) -> None:
-        self._view = view
-        self._start = start
-        self._stop = stop
+    def __init__(self, length: int, make: Callable[[], list[Message]]) -> None:
+        self._length = length
+        self._make = make
         self._listed: list[Message] | None = None
 
     def _messages(self) -> list[Message]:
         if self._listed is None:
-            self._listed = self._view.messages(self._start, self._stop)
+            self._listed = self._make()
         return self._listed
 
     def __len__(self) -> int:
-        return self._stop - self._start
+        return self._length
 
     @overload
     def __getitem__(self, at: int) -> Message: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -109,7 +110,29 @@ class Case:
                 found.append((name, float(tokens)))
         return sorted(found, key=lambda level: level[1])
 
+    def in_own_words(self, advice: str) -> str:
+        """Give an advice with the options that this compactor has: ``tail`` of one is ``retain_ratio`` of dsh."""
+        return _TWICE.sub(r"\1", _SET.sub(lambda match: self._setting(match[1]), advice))
 
+    def _setting(self, meant: str) -> str:
+        options = self.trace.options
+        own = next((name for name in _MEANT[meant] if name in options), "")
+        if not own:
+            return "its own options"
+        return f"--set {meant if own == _MEANT[meant][0] else own}=..."
+
+
+_SET = re.compile(r"--set (warn|soft|full|tail|offload)=\.\.\.")
+_TWICE = re.compile(r"(--set \w+=\.\.\.|its own options)(?:, (?:or )?\1)+")
+_TRIGGERS = ("threshold_ratio", "share", "trigger", "pct_override", "max_tokens", "max_messages")
+# What each short form stands for, first in the tiered compactors, then in the others.
+_MEANT = {
+    "warn": ("warn_threshold", *_TRIGGERS),
+    "soft": ("soft_threshold", *_TRIGGERS),
+    "full": ("full_threshold", *_TRIGGERS),
+    "tail": ("min_tail_messages", "retain_ratio", "keep", "user_tokens", "keep_results"),
+    "offload": ("offload_threshold", "prune_threshold"),
+}
 _SHARES = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold", "threshold_ratio", "share")
 _TOKENS = ("trigger", "limit", "reset", "max_tokens")
 

@@ -201,8 +201,9 @@ def _thrash(case: Case) -> Shown | None:
         return None
     return Shown(
         f"the prompt cache is broken at {rewrites:.0f} of 100 calls; {hits:.0%} of the tokens sent are found in it",
-        "compact less often and more at a time: a target below the trigger (progressive-safe), --history write-back, "
-        "or for clearing compactors a least amount (--set clear_at_least=...)",
+        "free more at a time (--set clear_at_least=...)"
+        if "clear_at_least" in case.trace.options
+        else "compact less often and more at a time: a target below the trigger (progressive-safe) or write-back",
         (),
         {"rewrites_per_100": rewrites, "cache_hit_ratio": hits},
     )

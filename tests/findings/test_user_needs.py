@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from compactctl.model import Message, Parts, ToolCall
@@ -386,3 +387,16 @@ def test_findings_come_worst_first_and_say_what_to_change(scene: Scene) -> None:
     assert ranks == sorted(ranks)
     assert all(finding.advice and finding.id in FINDINGS for finding in found)
     assert all(kind.help and kind.id == name for name, kind in FINDINGS.items())
+
+
+def test_an_advice_names_options_that_the_compactor_has(scene: Scene) -> None:
+    """What is ``tail`` to the tiered compactors is ``retain_ratio`` to dsh; every named option exists."""
+    messages = [scene.system(), scene.user(), *scene.steps(20, 3600), scene.end()]
+    for name, option in (("progressive", "tail"), ("dsh", "retain_ratio")):
+        judged = scene.judge(messages, name, history="write-back")
+        named = {m for f in judged.findings for m in re.findall(r"--set (\w+)=", f.advice)}
+        assert option in named
+        short = {"warn", "soft", "full", "tail", "offload"} if name == "progressive" else set()
+        assert named <= set(judged.trace.options) | short
+    own = scene.judge(messages, KeepsTheLast(2, 8))
+    assert not any("--set" in finding.advice for finding in own.findings)

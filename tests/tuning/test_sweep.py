@@ -32,9 +32,9 @@ def setup(compactor: str, history: HistoryMode | None = None, meter: str | None 
 
 
 def acted(outcome: Outcome) -> list[CompactionRecord]:
-    """Give the records of steps that changed the view or failed; a quiet turn's record says nothing else."""
+    """Give the records of steps that changed the view or failed, without what a sweep does not stamp them with."""
     return [
-        record
+        record.stamped("", None, None)
         for record in outcome.tally.compactions
         if record.error or record.offloaded or record.summarized or record.msgs_after != record.msgs_before
     ]

@@ -1,0 +1,203 @@
+"""``check`` and ``init``: budgets in CI, from the same verdicts in every format."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from tests.cli.conftest import Command
+
+ROOT = Path(__file__).parents[2]
+BUDGETS = """
+[[budgets]]
+measure = "m1.overshoot_turns"
+max = 0
+
+[[budgets]]
+measure = "tokens"
+aggregate = "sum"
+max = 1000
+
+[[budgets]]
+measure = "summarizer_calls"
+max = 1000
+"""
+
+
+@pytest.fixture
+def sample(samples: Path) -> Path:
+    """One short sample."""
+    return samples / "short-healthy-fix.jsonl"
+
+
+def settings(content: str) -> None:
+    """Write the settings file of the working directory."""
+    Path("compactctl.toml").write_text(content)
+
+
+def test_one_set_of_verdicts_makes_text_json_junit_annotations_and_status(command: Command, sample: Path) -> None:
+    """One broken budget of three: every output says so, and the status is 1."""
+    settings(BUDGETS)
+    ran = command("check", sample, "-o", "c.json", "-o", "c.junit.xml", "-o", "c.csv", "-o", "c.md")
+    assert ran.status == 1
+    assert "2 of 3 budgets held over 1 session, 1 FAILED" in ran.out
+    assert "FAIL sum tokens must be at most 1000" in ran.out
+    document = json.loads(Path("c.json").read_text())
+    assert [(v["measure"], v["passed"], v["fails"]) for v in document["verdicts"]] == [
+        ("m1.overshoot_turns", True, False),
+        ("tokens", False, True),
+        ("summarizer_calls", True, False),
+    ]
+    (suite,) = JUnitXml.fromfile("c.junit.xml")
+    assert (suite.tests, suite.failures, suite.errors) == (3, 1, 0)
+    failed = [case for case in suite if case.result]
+    assert [case.classname for case in failed] == ["compactctl.tokens"]
+    value = document["verdicts"][1]["value"]
+    assert f"{value:,.0f}" in failed[0].result[0].message
+    assert Path("c.csv").read_text().count("\n") == 4
+    assert "1 FAILED" in Path("c.md").read_text()
+    github = command("check", sample, "--format", "github")
+    assert github.status == 1
+    assert github.out.splitlines()[0].startswith("::error ")
+    assert "title=compactctl%3A tokens::sum tokens must be at most 1000" in github.out
+
+
+def test_the_step_summary_of_github_gets_the_verdicts(
+    command: Command, sample: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where GITHUB_STEP_SUMMARY is set, the verdicts are appended to what is there."""
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    settings(BUDGETS)
+    command("check", sample)
+    assert summary.read_text().startswith("before\n## compactctl check")
+    assert "1 FAILED" in summary.read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "no budget to check"),
+        ('[[budgets]]\nmeasure = "m1.overshoot_turn"\nmax = 0\n', "Did you mean 'm1.overshoot_turns'?"),
+        ('[[budgets]]\nmeasure = "tokens"\nmax = "many"\n', "is not a number"),
+        ('budgets = "none"\n', "must be a list of tables"),
+    ],
+)
+def test_a_wrong_budget_is_status_2_with_the_nearest_name(
+    command: Command, sample: Path, content: str, told: str
+) -> None:
+    """A budget that would silently pass is an error instead."""
+    settings(content)
+    ran = command("check", sample)
+    assert (ran.status, ran.out) == (2, "")
+    assert told in ran.err
+
+
+def test_a_warning_fails_only_where_asked(command: Command, sample: Path) -> None:
+    """level = "warn" is shown with status 0; --fail-on warn makes it 1; JUnit shows it as skipped."""
+    settings('[[budgets]]\nmeasure = "tokens"\nmax = 1\nlevel = "warn"\n')
+    ran = command("check", sample, "-o", "w.junit.xml")
+    assert ran.status == 0
+    assert "1 broken as a warning" in ran.out
+    (suite,) = JUnitXml.fromfile("w.junit.xml")
+    assert (suite.failures, suite.skipped) == (0, 1)
+    assert command("check", sample, "--fail-on", "warn").status == 1
+    assert command("check", sample, "--fail-on", "never").status == 2
+
+
+def test_a_baseline_is_small_stable_and_says_loudly_what_differs(command: Command, samples: Path) -> None:
+    """The file is the same when written twice; other settings, windows and sessions are told, and an increase fails."""
+    settings('[[budgets]]\nmeasure = "tokens"\naggregate = "sum"\nmax_increase = "5%"\n')
+    one, two = samples / "one-batch-none-to-emergency.jsonl", samples / "short-healthy-fix.jsonl"
+    base = ("--baseline", "b.json")
+    assert command("check", one, two).status == 1
+    assert command("check", one, two, *base).status == 2
+    assert command("check", one, two, *base, "--update-baseline").status == 0
+    first = Path("b.json").read_bytes()
+    command("check", two, one, *base, "--update-baseline")
+    assert Path("b.json").read_bytes() == first
+    assert len(first) < 4000
+    same = command("check", one, two, *base)
+    assert (same.status, same.err) == (0, "")
+    other = command("check", one, *base, "--window", "150000", "--set", "soft=0.6")
+    assert "setting options.soft_threshold was 0.7 in the baseline and is 0.6" in other.err
+    assert "of the baseline not replayed" in other.err
+    assert "with another window than in the baseline" in other.err
+    lower = json.loads(first)
+    for session in lower["sessions"].values():
+        session["figures"]["tokens"] = int(session["figures"]["tokens"] * 0.9)
+    Path("b.json").write_text(json.dumps(lower))
+    assert command("check", one, two, *base).status == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{", '{"compactctl_baseline": 99, "settings": {}, "sessions": {}}',
+     '{"compactctl_baseline": 1, "settings": {}, "sessions": {"a": {"figures": {"tokens": "1"}}}}',
+     '{"compactctl_baseline": 1, "settings": 3, "sessions": []}'],
+)
+def test_a_file_that_is_no_baseline_is_status_2(command: Command, sample: Path, content: str) -> None:
+    """A damaged baseline is told with its name, never compared."""
+    settings(BUDGETS)
+    Path("b.json").write_text(content)
+    ran = command("check", sample, "--baseline", "b.json")
+    assert (ran.status, ran.out) == (2, "")
+    assert "b.json" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_hostile_names_stay_text_in_annotations_and_junit(command: Command, tmp_path: Path) -> None:
+    """A session id with line ends, markup and workflow commands makes no second command and no broken XML."""
+    hostile = "x\n::error::forged\r%0A<b>&\"'\x1b[2J\x00\ud800"
+    row = {"compactctl": 1, "session_id": hostile}
+    message = {"role": "user", "content": "hi"}
+    lines = [json.dumps(row), json.dumps(message), json.dumps({"role": "assistant", "content": "hello"})]
+    (tmp_path / "h.jsonl").write_text("\n".join(lines) + "\n")
+    settings('[[budgets]]\nmeasure = "tokens"\nmax = 0\n')
+    ran = command("check", tmp_path / "h.jsonl", "--format", "github", "-o", "h.junit.xml")
+    assert ran.status == 1
+    assert [line[:8] for line in ran.out.splitlines() if line.startswith("::")] == ["::error "]
+    assert "\x1b" not in ran.out
+    (suite,) = JUnitXml.fromfile("h.junit.xml")
+    assert suite.failures == 1
+    assert ET.parse("h.junit.xml").getroot().tag == "testsuites"
+
+
+def test_at_most_ten_annotations_of_a_kind_and_how_many_more(command: Command, sample: Path) -> None:
+    """GitHub keeps ten of a kind: the rest is counted in one line."""
+    settings('[[budgets]]\nmeasure = "tokens"\nmax = 0\n' * 13)
+    out = command("check", sample, "--format", "github").out
+    assert sum(line.startswith("::error ") for line in out.splitlines()) == 10
+    assert "and 3 more of the level error" in out
+
+
+def test_init_writes_budgets_that_the_same_sessions_hold(command: Command, samples: Path) -> None:
+    """What init writes is valid, commented, and checks clean on the sessions it was taken from."""
+    assert command("init", samples).status == 0
+    written = Path("compactctl.toml").read_text()
+    assert "[[budgets]]" in written
+    assert "# soft_threshold = 0.7" in written
+    assert command("check", samples).status == 0
+    refused = command("init", samples)
+    assert (refused.status, Path("compactctl.toml").read_text()) == (2, written)
+    assert command("init", "--force", "--set", "soft=0.65").status == 0
+    assert "\nsoft_threshold = 0.65\n" in Path("compactctl.toml").read_text()
+    assert command("init", "--output", "-").out.startswith("# Settings of compactctl.")
+
+
+def test_the_committed_budgets_hold_and_a_worse_threshold_breaks_them(command: Command, samples: Path) -> None:
+    """This project checks its own samples in CI: it passes as committed and fails when Emergency comes too late."""
+    config = samples / "compactctl.toml"
+    baseline = samples / "compactctl-baseline.json"
+    arguments = ("check", samples, "--config", config, "--baseline", baseline)
+    good = command(*arguments, "-o", "good.junit.xml")
+    assert (good.status, good.err) == (0, "")
+    assert all(suite.failures == 0 for suite in JUnitXml.fromfile("good.junit.xml"))
+    worse = command(*arguments, "--set", "soft=0.05", "--set", "warn=0.02", "-o", "worse.junit.xml")
+    assert worse.status == 1
+    assert sum(suite.failures for suite in JUnitXml.fromfile("worse.junit.xml")) >= 1

@@ -1,0 +1,170 @@
+"""``tune`` from the command line: what it finds, writes, keeps and resumes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import orjson
+import pytest
+
+from compactctl.settings import parse_file
+from tests.cli.conftest import Command
+from tests.tuning import known
+
+ROOT = Path(__file__).parents[2]
+# D = 8,000 of M6 is more than these small windows hold, so recall has nothing to say in them; it is told so.
+GRID = ("--grid", "soft=0.60,0.70,0.80", "--grid", "full=0.60,0.70,0.80")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Eight sessions that are told apart by their thresholds."""
+    home = tmp_path / "corpus"
+    home.mkdir()
+    for number in range(8):
+        known.matters(home / f"{number}.jsonl", number)
+    return home
+
+
+def test_json_holds_points_front_present_and_recommendation(command: Command, corpus: Path) -> None:
+    """Of 9 points 3 are impossible; the present one is marked, and each holds options, figures and its place."""
+    ran = command("tune", corpus, *GRID, "--summarizer", "opaque", "--summary-tokens", 50, "-f", "json")
+    assert ran.status == 0, ran.err
+    found = ran.json()
+    assert found["command"] == "tune"
+    assert found["grid"]["impossible"] == 3
+    assert len(found["points"]) == 6
+    assert [p["options"] for p in found["points"] if p["present"]] == [
+        {"soft_threshold": 0.7, "full_threshold": 0.8}
+    ]
+    for point in found["points"]:
+        assert point["passes"] is not None
+        assert set(point["objectives"]) == {o["name"] for o in found["objectives"]}
+        assert "m1.overshoot_turns" in point["measures"]
+    assert any(point["on_front"] for point in found["points"])
+    assert found["recommendation"]["reason"]
+    assert len(found["split"]["tuning"]) + len(found["split"]["held_out"]) == 8
+    # soft = full = 0.60 summarises at 6,000 tokens; from 0.70 on nothing is ever summarised.
+    sent = {tuple(p["options"].values()): p["measures"]["summarizer_calls"]["value"] for p in found["points"]}
+    assert sent[(0.6, 0.6)] == 8
+    assert sent[(0.7, 0.7)] == sent[(0.8, 0.8)] == 0
+
+
+def test_where_nothing_matters_it_says_so(command: Command, tmp_path: Path) -> None:
+    """On sessions that come near no threshold, the result says that and recommends nothing."""
+    home = tmp_path / "short"
+    home.mkdir()
+    for number in range(6):
+        known.does_not_matter(home / f"{number}.jsonl", number)
+    ran = command("tune", home, *GRID)
+    assert ran.status == 0
+    assert "Recommended: nothing" in ran.out
+    assert "nothing here matters" in ran.out
+
+
+def test_any_number_of_jobs_gives_the_same_bytes(command: Command, corpus: Path) -> None:
+    """Two processes write what one writes."""
+    arguments = ("tune", corpus, *GRID, "--summarizer", "opaque", "-f", "json", "-n")
+    assert command(*arguments, "-j", 2).out == command(*arguments, "-j", 1).out
+
+
+def test_every_format_is_written_from_one_search(command: Command, corpus: Path, tmp_path: Path) -> None:
+    """Table, csv, Markdown, a heat map and Pareto plot come from one run; html says what there is instead."""
+    files = [tmp_path / f"t.{suffix}" for suffix in ("csv", "md", "svg", "png", "json")]
+    outputs = [part for file in files for part in ("-o", str(file))]
+    ran = command("tune", corpus, *GRID, "--summarizer", "opaque", *outputs)
+    assert ran.status == 0, ran.err
+    assert "Pareto front" in ran.out
+    rows = files[0].read_text().splitlines()
+    assert len(rows) == 7
+    assert rows[0].startswith("point,soft_threshold,full_threshold,present,recommended,on_front")
+    assert "```text" in files[1].read_text()
+    assert ET.fromstring(files[2].read_bytes()).tag.endswith("svg")
+    assert files[3].read_bytes().startswith(b"\x89PNG")
+    assert command("tune", corpus, *GRID, "-f", "html").status == 2
+
+
+def test_write_puts_the_choice_into_the_settings_file_and_leaves_the_rest(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--write changes the option's lines under a comment of how they were found; comments and budgets stay."""
+    from compactctl.cli._settings_file import with_options
+    from compactctl.ports import CompactorSpec
+    from compactctl.registry import plugin
+
+    spec = plugin("compactctl.compactors", CompactorSpec, "progressive", "compactor")
+    before = '# mine\nwindow = 1000\n\n[set]\nsoft = 0.65 # short\ntail = 8\n\n[[budgets]]\nmeasure = "tokens"\nmax = 1\n'
+    after = with_options(before, "compactctl.toml", spec, {"soft_threshold": 0.7}, ["found by trying."])
+    assert after == (
+        "# mine\nwindow = 1000\n\n[set]\n# tune: found by trying.\nsoft_threshold = 0.7\ntail = 8\n\n"
+        '[[budgets]]\nmeasure = "tokens"\nmax = 1\n'
+    )
+    again = with_options(after, "compactctl.toml", spec, {"soft_threshold": 0.72}, ["found again."])
+    assert "found by trying" not in again
+    assert parse_file(again, "compactctl.toml")["set"] == {"soft_threshold": 0.72, "tail": 8}
+    assert parse_file(with_options("", "compactctl.toml", spec, {"tail": 4}, []), "x")["set"] == {"min_tail_messages" if False else "tail": 4}
+
+
+def test_nothing_is_written_where_nothing_is_recommended(command: Command, tmp_path: Path) -> None:
+    """A search without a recommendation leaves the settings file as it is, and says so."""
+    known.does_not_matter(tmp_path / "one.jsonl", 1)
+    ran = command("tune", tmp_path / "one.jsonl", *GRID, "--write", "compactctl.toml")
+    assert "nothing was written" in ran.err
+    assert not Path("compactctl.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        ((), 2, "needs a --grid"),
+        (("--grid", "sofd=0.6,0.7"), 2, "Did you mean 'soft'?"),
+        (("--grid", "soft=0.6,0.7", "--trials", "0"), 2, "--trials 0"),
+        (("--grid", "soft=0.6,0.7", "--prefer", "speed"), 2, "--prefer speed"),
+        (("--grid", "soft=0.6,0.7", "--tolerance", "2"), 2, "--tolerance"),
+        (("--grid", "soft=0.6,0.7", "--measures", "m99"), 2, "unknown measure"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    command: Command, corpus: Path, arguments: tuple[str, ...], status: int, told: str
+) -> None:
+    """A mistake in the options ends with status 2, before anything is shown on stdout."""
+    ran = command("tune", corpus, *arguments)
+    assert (ran.status, ran.out) == (status, "")
+    assert told in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_missing_path_is_status_2_and_an_empty_directory_4(command: Command, tmp_path: Path) -> None:
+    """Inputs are told as everywhere."""
+    assert command("tune", tmp_path / "none.jsonl", *GRID).status == 2
+    (tmp_path / "empty").mkdir()
+    assert command("tune", tmp_path / "empty", *GRID).status == 4
+
+
+def test_an_interrupted_search_shows_what_it_has_and_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    """Ctrl-C prints the sessions that are done and exits 130; --resume replays only the rest, with the same result."""
+    arguments = [sys.executable, "-m", "compactctl", "tune", str(corpus), "--summarizer", "opaque", "-f", "json"]
+    arguments += ["--grid", "soft=0.5:0.8:0.01", "--grid", "full=0.8,0.85,0.9", "--no-config", "--state-dir", str(tmp_path / "s")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    whole = subprocess.run([*arguments, "-n"], capture_output=True, env=environment, cwd=tmp_path, check=True).stdout
+    child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=tmp_path)
+    kept = tmp_path / "s" / "cassettes"
+    until = time.monotonic() + 30
+    while not (kept.is_dir() and any(kept.iterdir())) and child.poll() is None and time.monotonic() < until:
+        time.sleep(0.005)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 130, err
+    assert b"interrupted" in err
+    part = orjson.loads(out)
+    assert part["complete"] is False
+    assert 1 <= len(part["sessions"]) <= 8
+    again = subprocess.run([*arguments, "--resume"], capture_output=True, env=environment, cwd=tmp_path, check=True)
+    assert b"were known from an earlier run" in again.stderr
+    assert again.stdout == whole
