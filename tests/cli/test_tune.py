@@ -18,7 +18,6 @@ from tests.cli.conftest import Command
 from tests.tuning import known
 
 ROOT = Path(__file__).parents[2]
-# D = 8,000 of M6 is more than these small windows hold, so recall has nothing to say in them; it is told so.
 GRID = ("--grid", "soft=0.60,0.70,0.80", "--grid", "full=0.60,0.70,0.80")
 
 
@@ -53,6 +52,26 @@ def test_json_holds_points_front_present_and_recommendation(command: Command, co
     sent = {tuple(p["options"].values()): p["measures"]["summarizer_calls"]["value"] for p in found["points"]}
     assert sent[(0.6, 0.6)] == 3 * 8
     assert sent[(0.7, 0.7)] == sent[(0.8, 0.8)] == 0
+
+
+def test_the_known_best_is_found(command: Command, corpus: Path) -> None:
+    """From a setting that forgets and costs more, tune finds the plateau that does neither, and it holds elsewhere."""
+    ran = command(
+        *("tune", corpus, *GRID, "--summarizer", "opaque", "--set", "soft=0.6", "--set", "full=0.6", "-f", "json"),
+        *("--write", "compactctl.toml"),
+    )
+    found = ran.json()
+    chosen = found["recommendation"]
+    assert chosen["options"]["soft_threshold"] >= 0.7, chosen
+    plateau = [p["number"] for p in found["points"] if p["options"]["soft_threshold"] >= 0.7]
+    assert chosen["flat_region"]["points"] == plateau
+    assert chosen["number"] in plateau
+    for part in ("tuning", "held_out"):
+        assert chosen["against_present"][part]["cost"]["high"] < 0
+        assert chosen["against_present"][part]["recall"]["low"] > 0.3
+    written = parse_file(Path("compactctl.toml").read_text(), "compactctl.toml")
+    assert written["set"] == chosen["options"]
+    assert "# tune: Chosen by compactctl tune" in Path("compactctl.toml").read_text()
 
 
 def test_where_nothing_matters_it_says_so(command: Command, tmp_path: Path) -> None:
