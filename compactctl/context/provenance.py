@@ -191,6 +191,8 @@ def with_origins(anchors: Iterable[Anchor], checked: Iterable[Anchor]) -> tuple[
     'user'
     """
     found = {(anchor.type, anchor.content): anchor.origin for anchor in checked}
+    if not found:
+        return tuple(anchors)
     return tuple(changed(a, origin=found.get((a.type, a.content)) or a.origin) for a in anchors)
 
 

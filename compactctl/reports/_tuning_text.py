@@ -86,9 +86,12 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
     objectives = document["objectives"]
     points: Sequence[Mapping[str, Any]] = document["points"]
     front = sorted((p for p in points if p["on_front"]), key=lambda p: p["objectives"][objectives[0]["name"]] or 0)
-    listed = _thinned(front)
+    groups = _alike(front, document)
+    listed = _thinned(list(groups.values()))
     present = next(point for point in points if point["present"])
-    shown = listed if any(point is present for point in listed) else [*listed, present]
+    shown = [(group[0], len(group) - 1) for group in listed]
+    if all(point is not present for point, _ in shown):
+        shown.append((present, 0))
     names = [parameter["name"] for parameter in document["grid"]["parameters"]]
     paper.line("Pareto front, cheapest first (* present, > recommended)", "bold")
     rows = [["", *names, *(f"{o['name']} ({o['key']})" for o in objectives), ""]]
@@ -97,27 +100,34 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
             _sign(point, document),
             *(value_words(point["options"][name]) for name in names),
             *(objective_words(o, point["objectives"][o["name"]]) for o in objectives),
-            _state(point),
+            f"and {others} more alike" if others else _state(point),
         ]
-        for point in shown
+        for point, others in shown
     )
     right = (False, *[True] * len(names), *[True] * len(objectives), False)
     paper.columns(rows, right, ["dim"] + [""] * (len(rows) - 1), indent="  ")
     dominated = sum(1 for point in points if point["passes"] and not point["on_front"])
     failing = sum(1 for point in points if not point["passes"])
-    hidden = (
-        f"; {len(front) - len(listed)} of the front are only in --format csv or json"
-        if len(listed) < len(front)
-        else ""
-    )
+    hidden = "; those not shown are in --format csv or json" if len(listed) < len(groups) else ""
     paper.line(f"  {len(front)} on the front, {dominated} dominated, {failing} fail a gate{hidden}", "dim")
     paper.line()
 
 
-def _thinned(front: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _alike(
+    front: Sequence[Mapping[str, Any]], document: Mapping[str, Any]
+) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
+    """Group points that have the same objectives; the present or the recommended one stands for its group."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for point in front:
+        group = groups.setdefault(tuple(point["objectives"].values()), [])
+        group.insert(0 if _sign(point, document) else len(group), point)
+    return groups
+
+
+def _thinned(front: list[list[Mapping[str, Any]]]) -> list[list[Mapping[str, Any]]]:
     """Give at most so many of the front, evenly spread and with both ends."""
     if len(front) <= _MOST_FRONT:
-        return list(front)
+        return front
     last = len(front) - 1
     return [front[round(at * last / (_MOST_FRONT - 1))] for at in range(_MOST_FRONT)]
 

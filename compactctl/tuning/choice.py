@@ -313,8 +313,9 @@ class _Choice:
         return self._checked(best, flat)
 
     def _rescued(self, passing: Sequence[Judged]) -> Recommendation:
-        """Where the present setting fails a gate: the point that passes and loses least against it."""
-        best = min(passing, key=lambda point: (max(self._losses(point)), point.number))
+        """Where the present setting fails a gate: the best that loses nothing against it, else what loses least."""
+        able = [point for point in passing if self._no_worse(point)]
+        best = self._best(able) if able else min(passing, key=lambda point: (max(self._losses(point)), point.number))
         return self._with_figures(
             best.number,
             f"the present setting fails a gate: {', '.join(self.present.broken)}",
@@ -351,18 +352,13 @@ class _Choice:
         return 0.0 if value is None or other is None else objective.loss(value, other)
 
     def _losses(self, point: Judged) -> list[float]:
-        return [self._loss(objective.name, point, self.present) for objective in self.objectives]
+        """Give what a point loses against the present setting; a fuller window is no loss while requests fit it."""
+        peak = point.tuning[Prefer.PEAK]
+        counted = [o.name for o in self.objectives if o.name != Prefer.PEAK or peak is None or peak > 1]
+        return [self._loss(name, point, self.present) for name in counted]
 
     def _no_worse(self, point: Judged) -> bool:
-        for objective in self.objectives:
-            loss = self._loss(objective.name, point, self.present)
-            peak = point.tuning[objective.name]
-            if objective.name == Prefer.PEAK and peak is not None and peak <= 1:
-                # A fuller window is no harm as long as the request fits; the gates hold it to that.
-                continue
-            if loss > self.tolerance:
-                return False
-        return True
+        return all(loss <= self.tolerance for loss in self._losses(point))
 
     def _best(self, able: Sequence[Judged]) -> Judged:
         """Give the middle of those that are within the tolerance of the best, in the preferred objective first."""

@@ -137,9 +137,14 @@ def test_a_baseline_is_small_stable_and_says_loudly_what_differs(command: Comman
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", "{", '{"compactctl_baseline": 99, "settings": {}, "sessions": {}}',
-     '{"compactctl_baseline": 1, "settings": {}, "sessions": {"a": {"figures": {"tokens": "1"}}}}',
-     '{"compactctl_baseline": 1, "settings": 3, "sessions": []}'],
+    [
+        "",
+        "[]",
+        "{",
+        '{"compactctl_baseline": 99, "settings": {}, "sessions": {}}',
+        '{"compactctl_baseline": 1, "settings": {}, "sessions": {"a": {"figures": {"tokens": "1"}}}}',
+        '{"compactctl_baseline": 1, "settings": 3, "sessions": []}',
+    ],
 )
 def test_a_file_that_is_no_baseline_is_status_2(command: Command, sample: Path, content: str) -> None:
     """A damaged baseline is told with its name, never compared."""
@@ -158,7 +163,7 @@ def test_hostile_names_stay_text_in_annotations_and_junit(command: Command, tmp_
     message = {"role": "user", "content": "hi"}
     lines = [json.dumps(row), json.dumps(message), json.dumps({"role": "assistant", "content": "hello"})]
     (tmp_path / "h.jsonl").write_text("\n".join(lines) + "\n")
-    settings('[[budgets]]\nmeasure = "tokens"\nmax = 0\n')
+    settings('[[budgets]]\nmeasure = "tokens"\nmax = -1\n')
     ran = command("check", tmp_path / "h.jsonl", "--format", "github", "-o", "h.junit.xml")
     assert ran.status == 1
     assert [line[:8] for line in ran.out.splitlines() if line.startswith("::")] == ["::error "]
@@ -192,8 +197,8 @@ def test_init_writes_budgets_that_the_same_sessions_hold(command: Command, sampl
 
 def test_the_committed_budgets_hold_and_a_worse_threshold_breaks_them(command: Command, samples: Path) -> None:
     """This project checks its own samples in CI: it passes as committed and fails when Emergency comes too late."""
-    config = samples / "compactctl.toml"
-    baseline = samples / "compactctl-baseline.json"
+    config = ROOT / ".ci" / "compactctl.toml"
+    baseline = ROOT / ".ci" / "compactctl-baseline.json"
     arguments = ("check", samples, "--config", config, "--baseline", baseline)
     good = command(*arguments, "-o", "good.junit.xml")
     assert (good.status, good.err) == (0, "")

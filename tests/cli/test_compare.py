@@ -88,9 +88,7 @@ def test_two_jobs_give_the_same_bytes(command: Command, samples: Path) -> None:
         (("-c", "progressive", "-f", "html"), "compare has no html"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
-    command: Command, samples: Path, arguments: tuple[str, ...], told: str
-) -> None:
+def test_mistakes_are_told_in_one_line(command: Command, samples: Path, arguments: tuple[str, ...], told: str) -> None:
     """A mistake ends with status 2 and the nearest name, before anything is replayed."""
     ran = command("compare", samples / SAMPLE, *arguments)
     assert (ran.status, ran.out) == (2, "")

@@ -1,0 +1,80 @@
+"""Target 2: 200 settings over the 100 MB session, against decoding it and against 200 replays.
+
+    python -m bench.tune [--runs 3] [--session FILE]
+
+What is measured is the whole command less the same command with one point, so that start-up and loading are off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from bench import data
+from bench.measure import cost, in_turns, python, spread, tool, verdict
+
+GRID = ("--grid", "soft=0.60:0.79:0.01", "--grid", "full=0.80:0.89:0.01")
+ONE = ("--grid", "soft=0.70", "--grid", "full=0.80")
+FIXED = ("--history", "write-back", "--window", "200000", "--summarizer", "opaque", "--dry-run", "--no-config", "-q")
+POINTS = 200
+GATE, AIM, MEASURED_GATE = 40, 20, 140
+
+
+def main() -> None:
+    """Measure and print the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--session", type=Path, help="take this file instead of making the session")
+    parser.add_argument("--with-measures", action="store_true", help="also with M1, M3 and M6, which takes minutes")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as room:
+        path = given.session or Path(room, "session.jsonl")
+        if given.session is None:
+            data.write(path)
+        session = str(path)
+
+        def tuned(*arguments: str) -> float:
+            return cost(tool("tune", session, *FIXED, *arguments)).cpu
+
+        subjects = [
+            lambda: cost(python("-m", "bench.yardstick", session)).cpu - cost(python("-c", "import orjson")).cpu,
+            lambda: tuned(*ONE, "--measures", "none"),
+            lambda: tuned(*GRID, "--measures", "none"),
+            lambda: cost(tool("replay", session, *FIXED, "--measures", "none")).cpu,
+        ]
+        decode, one, all_points, replay = in_turns(given.runs, *subjects)
+        ratios = [(many - single) / yard for yard, single, many in zip(decode, one, all_points, strict=True)]
+        verdict(f"{POINTS} settings, no measures (aim {AIM})", ratios, GATE, "D")
+        gains = [POINTS * each / many for each, many in zip(replay, all_points, strict=True)]
+        verdict(
+            f"1 / ({POINTS} replays / {POINTS} settings)",
+            [1 / gain for gain in gains],
+            1 / 10,
+            "",
+            f"{spread(gains, 1)} times faster",
+        )
+        print(
+            f"        two jobs: {spread([_gain(session) for _ in range(given.runs)])} of one job's wall time, gate 1.6"
+        )
+        if given.with_measures:
+            measured = [tuned(*GRID, "--measures", "m1,m3,m6") - tuned(*ONE, "--measures", "m1,m3,m6")]
+            verdict(
+                f"{POINTS} settings with M1, M3 and M6", [value / decode[0] for value in measured], MEASURED_GATE, "D"
+            )
+
+
+def _gain(session: str) -> float:
+    """Give how much faster two processes are than one, by the clock."""
+
+    def wall(jobs: str) -> float:
+        started = time.perf_counter()
+        cost(tool("tune", session, *FIXED, *GRID, "--measures", "none", "--jobs", jobs))
+        return time.perf_counter() - started
+
+    return wall("1") / wall("2")
+
+
+if __name__ == "__main__":
+    main()
