@@ -1,4 +1,4 @@
-"""Measures whole processes and prints ratios: the subject and its yardstick in turns, so that both meet the same machine.
+"""Measures whole processes and prints ratios: subject and yardstick in turns, so that both meet the same machine.
 
 CPU seconds are the operating system's own account of the finished child. The start-up of Python and of the tool is
 measured in the same turns and taken off where a target says so.

@@ -24,7 +24,7 @@ from compactctl.reports._safe import safe
 COMMANDS = {
     "replay": "Replay sessions turn by turn through a compactor, and say what each tier did.",
     "report": "Show what the last complete run of each session gave: one session in depth, or all, worst first.",
-    "compare": "Put compactors side by side on the same sessions: one table of figures, the best of each column marked.",
+    "compare": "Put compactors side by side on the same sessions: one table, the best of each column marked.",
     "tune": "Try many settings on recorded sessions: what each costs, what it forgets, how full the window gets.",
     "check": "Replay sessions and hold them to the budgets of the settings file; exit status 1 where one is broken.",
     "inspect": "Say what transcripts hold: format, messages, calls, recorded compactions, and where every line went.",

@@ -71,7 +71,7 @@ def compare(
     *,
     remote: Mapping[str, Any],
 ) -> int:
-    """Put compactors side by side on the same sessions: one table of figures, the best of each column marked.
+    """Put compactors side by side on the same sessions: one table, the best of each column marked.
 
     The bounds are always in it: `none` does nothing, `truncate` only drops the oldest. Each session is loaded and
     measured once for all of them. One of them may have a summarizer of its own. Nothing is written to the state

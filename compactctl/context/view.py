@@ -73,11 +73,11 @@ class Item(Struct, frozen=True, gc=False, eq=False):
 class Base:
     """The recorded messages of one session under one meter: each is weighed once, however often it is replayed.
 
-    ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k, so
-    the history before turn k is the first ``calls[k]`` messages, of the weight ``call_weights[k]``. ``stub_weight`` is
-    the weight of a system message without text that stands first (DESIGN.md, Replay 4), None for no such stub.
-    ``altered`` says that the messages are not those that were recorded (some were spilled), so that no recorded usage is
-    theirs.
+    ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k,
+    so the history before turn k is the first ``calls[k]`` messages, of the weight ``call_weights[k]``.
+    ``stub_weight`` is the weight of a system message without text that stands first (DESIGN.md, Replay 4), None for
+    no such stub. ``altered`` says that the messages are not those that were recorded (some were spilled), so that no
+    recorded usage is theirs.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from compactctl.cli._sweep import Done, Memory, Plan, sweep, tasks_of
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
-from compactctl.model import CompactionRecord, Session
+from compactctl.model import CompactionRecord, Session, changed
 from compactctl.ports import CompactorSpec, HistoryMode
 from compactctl.registry import names, plugin
 from compactctl.runs import Outcome, Setup, Window, Workbench, run
@@ -140,7 +140,7 @@ def test_any_number_of_processes_gives_the_same() -> None:
 def test_large_sessions_are_cut_into_shares_of_points() -> None:
     """One large session is work for several processes; each point is in one task."""
     (session,) = small(1)
-    large = replace(session, messages=(replace(session.messages[0], content="x" * 150_000_000), *session.messages[1:]))
+    large = replace(session, messages=(changed(session.messages[0], content="x" * 150_000_000), *session.messages[1:]))
     tasks = tasks_of([large, session], 25)
     assert [(t.session, t.first, t.last) for t in tasks] == [(0, 0, 10), (0, 10, 20), (0, 20, 25), (1, 0, 25)]
 
