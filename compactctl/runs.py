@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader, OffloaderBase
+from compactctl.context.passing import Passing
 from compactctl.context.scale import Scale
 from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
-from compactctl.context.view import Base, Meter
+from compactctl.context.view import Base, Meter, MeterContext
 from compactctl.findings import Finding, Situation, find
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.meters import best_meter, make_meter
@@ -160,14 +161,45 @@ class Tally:
                 self.offload_failures += 1
 
         view = span.view
-        run = Run(view, view.weight, span.turn, span.until)
+        until = span.until if span.passing is None else span.turn + 1
+        run = Run(view, view.weight, span.turn, until)
         self.tokens_sent += growth.total(run)
         peak = growth.peak(run, self.peak.tokens)
         if peak is not None:
             self.peak = Peak(*peak)
-        peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, span.until), self.real_peak.tokens)
+        peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, until), self.real_peak.tokens)
         if peak is not None:
             self.real_peak = Peak(*peak)
+        if span.passing is not None:
+            self._pass(span, span.passing, scale)
+
+    def _pass(self, span: Span, passing: Passing, scale: Scale) -> None:
+        """Count the later turns of a span in which results were offloaded in passing."""
+        view, later = span.view, slice(span.turn + 1, span.until)
+        context = MeterContext(span.turn, False)
+        lift = view.weight - passing.after[span.turn]
+        meter, divisor = view.base.meter, getattr(view.base.meter, "divisor", None)
+        weights = passing.after[later]
+        if divisor is None:
+            self.tokens_sent += sum([meter.tokens(weight + lift, context) for weight in weights])
+        else:
+            self.tokens_sent += sum([(weight + lift) // divisor for weight in weights])
+        self.peak = _higher(self.peak, meter.tokens(max(weights) + lift, context), weights, lift, span.turn + 1, meter)
+        real = passing.under(scale)
+        lift = scale.weight(view) - real[span.turn]
+        weights = real[later]
+        most = scale.meter.tokens(max(weights) + lift, context)
+        self.real_peak = _higher(self.real_peak, most, weights, lift, span.turn + 1, scale.meter)
+        entries = passing.entries[passing.done[span.turn] : passing.done[span.until - 1]]
+        self.offloaded.update((entry.file_path, entry) for entry in entries)
+
+
+def _higher(known: Peak, most: int, weights: Sequence[int], lift: int, first: int, meter: Meter) -> Peak:
+    """Give the peak that is higher; of several turns with as many tokens, the first."""
+    if most <= known.tokens:
+        return known
+    context = MeterContext(first, False)
+    return Peak(most, first + next(i for i, w in enumerate(weights) if meter.tokens(w + lift, context) == most))
 
 
 class Workbench:
@@ -312,12 +344,18 @@ def compactor_for(
 
 
 def spans(
-    bench: Workbench, setup: Setup, compactor: StepCompactor, *, skip: bool = False, clock: Clock | None = None
+    bench: Workbench,
+    setup: Setup,
+    compactor: StepCompactor,
+    *,
+    skip: bool = False,
+    leap: bool = False,
+    clock: Clock | None = None,
 ) -> Iterator[Span]:
     """Replay a session under a setup, span by span."""
     base, compactions = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
     limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
-    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock)
+    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap)
     return walk(base, compactor, plan)
 
 
@@ -342,7 +380,9 @@ def run(
     """Replay a session and give what can be said about it. ``watch`` sees each span as it comes (to store or show it).
 
     ``skip`` lets quiet turns be skipped; their records are then not among the compactions. ``figures_only`` leaves out
-    what is not a figure: findings, and occupancy over turns. Where the setup spills, the compactor and the measures see
+    what is not a figure: findings,
+    occupancy over turns and, where turns may be skipped and no measure is computed, the records of steps that only
+    offloaded what left the tail. Where the setup spills, the compactor and the measures see
     the session as it would have been written; the bound is that of the session as it was.
     """
     bound = bound_of(bench, setup)
@@ -359,7 +399,9 @@ def run(
     base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
     growth, scale = bench.growth(base), bench.scale(base)
     kept: list[Span] = []
-    for span in spans(bench, setup, compactor, skip=skip, clock=clock):
+    # Whoever looks at spans one by one wants each step that changed something.
+    leap = skip and figures_only and not measures and watch is None
+    for span in spans(bench, setup, compactor, skip=skip, leap=leap, clock=clock):
         tally.add(span, growth, scale)
         if watch is not None:
             watch(span)

@@ -22,6 +22,7 @@ from compactctl.context.anchors import (
 )
 from compactctl.context.budget import DEFAULT_MIN_TAIL
 from compactctl.context.cuts import balanced_cut
+from compactctl.context.passing import Pass
 from compactctl.context.provenance import with_origins
 from compactctl.context.view import Kind, Meter, MeterContext, View
 from compactctl.context.weights import weight_where
@@ -345,7 +346,10 @@ class TieredCompactor(ListFace):
         # The next result that the offload rule could pick up is asleep until enough messages stand behind it.
         coming = view.base.next_large(self.policy.offload, view.lo + head_end - view.own_length)
         messages = None if coming is None else coming - view.lo + view.own_length + self.min_tail + 1
-        return Quiet(soft, messages, Tier.WARN)
+        # A list of all files would have to hear of each one that is offloaded.
+        passing = None if self.policy.file_index else self.offloading.passing(view.base, self.min_tail)
+        promise = None if passing is None else Pass(passing, self._weight_at(self.policy.warn), soft)
+        return Quiet(soft, messages, Tier.WARN, promise)
 
     def _weight_at(self, threshold: float) -> int:
         """Give the smallest weight whose tokens reach a share of the window."""
