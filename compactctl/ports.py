@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 
 from compactctl.context.conversation import conversation_text
-from compactctl.context.passing import Pass, Passing
+from compactctl.context.passing import Leap, Pass
 from compactctl.context.view import Meter, MeterContext, View
 from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger, Usage
 
@@ -187,7 +187,7 @@ class Quiet(Struct, frozen=True, gc=False):
     As long as the view only grows by recorded messages, weighs less than ``weight`` and holds fewer than ``messages``
     messages (None: no bound), another ``step`` would give the tier ``tier`` and the view unchanged. The replay uses it
     to skip turns when nobody wants their records; a property test holds skipping against not skipping. ``passing``
-    promises more: beyond ``messages`` the same tier would only put placeholders, and write the view back.
+    promises more: that beyond these bounds it would at most offload what leaves the tail.
     """
 
     weight: int | None = None
@@ -228,7 +228,7 @@ class Span(Struct, frozen=True, gc=False):
 
     ``view`` is what is sent at the first turn; each later turn sends the same and the recorded messages since.
     ``before`` is what the compactor was given at the first turn, ``quiet_tier`` the tier of the later turns. Where
-    there is a ``passing``, the views of the later turns also have the placeholders that came in passing.
+    there is a ``leap``, the later turns went as it says, and their views are not given.
     """
 
     turn: int
@@ -238,7 +238,7 @@ class Span(Struct, frozen=True, gc=False):
     failed: bool = False
     before: View | None = None
     quiet_tier: Tier = Tier.NONE
-    passing: Passing | None = None
+    leap: Leap | None = None
 
     @property
     def turns(self) -> int:
@@ -247,9 +247,7 @@ class Span(Struct, frozen=True, gc=False):
 
     def view_at(self, turn: int) -> View:
         """Give the view that is sent at a turn of the span."""
-        if turn == self.turn:
-            return self.view
-        return self.view.advanced(turn) if self.passing is None else self.passing.view_at(self.view, turn)
+        return self.view if turn == self.turn else self.view.advanced(turn)
 
 
 class StepCompactor(Protocol):

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
+from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.view import Base, Item, Kind, Meter, View
 from compactctl.meters.bytes4 import Bytes4
@@ -151,14 +152,15 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
             step, failed = _until_accepted(compactor, step, records, plan, plan.limits, scale)
         if step.view is not history and step.write_back and plan.history is HistoryMode.WRITE_BACK:
             history = step.view
-        until, quiet_tier, passing = turn + 1, Tier.NONE, None
+        until, quiet_tier, leap = turn + 1, Tier.NONE, None
         if plan.skip and step.quiet is not None and history is step.view and not failed:
             until, quiet_tier = _wake(base, history, step.quiet, plan, reality, scale), step.quiet.tier
-            end = _passed(base, history, step.quiet, plan, reality, scale)
-            if end > until and step.quiet.passing is not None:
-                passing, until = step.quiet.passing.passing, end
-                history = passing.view_at(history, until - 1)
-        yield Span(turn, until, tuple(records), step.view, failed, before, quiet_tier, passing)
+            leap = _leap(base, history, step.quiet, plan, reality, scale)
+            if leap is not None and leap.until > until:
+                until, history = leap.until, leap.landed(history)
+            else:
+                leap = None
+        yield Span(turn, until, tuple(records), step.view, failed, before, quiet_tier, leap)
         turn = until
 
 
@@ -210,14 +212,14 @@ def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, s
     return max(wake, now + 1)
 
 
-def _passed(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> int:
-    """Give the first turn at which more happens than offloading in passing; 0 where that is not promised or wanted."""
+def _leap(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> Leap | None:
+    """Leap as far as a compactor promised to do no more than offload; None where it did not or nobody wants it."""
     if quiet.passing is None or not plan.leap or plan.history is not HistoryMode.WRITE_BACK:
-        return 0
+        return None
     if plan.limits is None or scale is None or not scale.meter.steady:
-        return 0
-    room = plan.limits.window - plan.limits.reserve
-    return quiet.passing.end(view, _stop(base, view.turn, plan, reality), scale, room)
+        return None
+    room = scale.weight_above(plan.limits.window - plan.limits.reserve)
+    return quiet.passing.leap(view, _stop(base, view.turn, plan, reality), scale, room)
 
 
 def _stop(base: Base, now: int, plan: Plan, reality: _Reality) -> int:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader, OffloaderBase
-from compactctl.context.passing import Passing
+from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
-from compactctl.context.view import Base, Meter, MeterContext
+from compactctl.context.view import Base, Meter
 from compactctl.findings import Finding, Situation, find
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.meters import best_meter, make_meter
@@ -137,12 +137,14 @@ class Tally:
 
     def add(self, span: Span, growth: Growth, scale: Scale) -> None:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
-        self.turns += span.turns
-        self.failed_turns += span.turns if span.failed else 0
+        # What was leapt over is counted by itself.
+        turns = span.turns if span.leap is None else 1
+        self.turns += turns
+        self.failed_turns += turns if span.failed else 0
         # The later turns of a span were skipped; each would have left a record of its own that changes nothing.
         self.turns_by_tier[max([record.tier for record in span.records])] += 1
-        self.turns_by_tier[span.quiet_tier] += span.turns - 1
-        self.records_by_tier[span.quiet_tier] += span.turns - 1
+        self.turns_by_tier[span.quiet_tier] += turns - 1
+        self.records_by_tier[span.quiet_tier] += turns - 1
         for record in span.records:
             self.records_by_tier[record.tier] += 1
             if record.tier is Tier.NONE and not record.error:
@@ -161,7 +163,7 @@ class Tally:
                 self.offload_failures += 1
 
         view = span.view
-        until = span.until if span.passing is None else span.turn + 1
+        until = span.turn + turns
         run = Run(view, view.weight, span.turn, until)
         self.tokens_sent += growth.total(run)
         peak = growth.peak(run, self.peak.tokens)
@@ -170,36 +172,24 @@ class Tally:
         peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, until), self.real_peak.tokens)
         if peak is not None:
             self.real_peak = Peak(*peak)
-        if span.passing is not None:
-            self._pass(span, span.passing, scale)
+        if span.leap is not None:
+            self._leap(span.leap, growth.meter, scale.meter)
 
-    def _pass(self, span: Span, passing: Passing, scale: Scale) -> None:
-        """Count the later turns of a span in which results were offloaded in passing."""
-        view, later = span.view, slice(span.turn + 1, span.until)
-        context = MeterContext(span.turn, False)
-        lift = view.weight - passing.after[span.turn]
-        meter, divisor = view.base.meter, getattr(view.base.meter, "divisor", None)
-        weights = passing.after[later]
-        if divisor is None:
-            self.tokens_sent += sum([meter.tokens(weight + lift, context) for weight in weights])
-        else:
-            self.tokens_sent += sum([(weight + lift) // divisor for weight in weights])
-        self.peak = _higher(self.peak, meter.tokens(max(weights) + lift, context), weights, lift, span.turn + 1, meter)
-        real = passing.under(scale)
-        lift = scale.weight(view) - real[span.turn]
-        weights = real[later]
-        most = scale.meter.tokens(max(weights) + lift, context)
-        self.real_peak = _higher(self.real_peak, most, weights, lift, span.turn + 1, scale.meter)
-        entries = passing.entries[passing.done[span.turn] : passing.done[span.until - 1]]
-        self.offloaded.update((entry.file_path, entry) for entry in entries)
-
-
-def _higher(known: Peak, most: int, weights: Sequence[int], lift: int, first: int, meter: Meter) -> Peak:
-    """Give the peak that is higher; of several turns with as many tokens, the first."""
-    if most <= known.tokens:
-        return known
-    context = MeterContext(first, False)
-    return Peak(most, first + next(i for i, w in enumerate(weights) if meter.tokens(w + lift, context) == most))
+    def _leap(self, leap: Leap, meter: Meter, real: Meter) -> None:
+        """Count turns that were leapt over."""
+        first, turns = leap.turn + 1, leap.until - leap.turn - 1
+        for tier, count in ((Tier.WARN, leap.warned), (Tier.NONE, turns - leap.warned)):
+            self.turns_by_tier[tier] += count
+            self.records_by_tier[tier] += count
+        self.turns += turns
+        self.tokens_sent += leap.heights.total(meter, first)
+        peak = leap.heights.peak(meter, first, self.peak.tokens)
+        if peak is not None:
+            self.peak = Peak(*peak)
+        peak = leap.real_heights.peak(real, first, self.real_peak.tokens)
+        if peak is not None:
+            self.real_peak = Peak(*peak)
+        self.offloaded.update((entry.file_path, entry) for entry in leap.entries)
 
 
 class Workbench:

@@ -1,6 +1,7 @@
-"""Runs of turns in which results get their placeholders one by one as they leave the tail, and nothing else happens.
+"""Leaps over turns at which results at most get their placeholders as they leave the tail, and nothing else happens.
 
-Such a run needs no step for each turn: what the view weighs before and after each is a difference of running sums.
+Such a run needs no step for each turn: what a view weighs at each is a running sum of what was recorded and one of what
+placeholders save. A compactor promises it (``Pass``); a property test holds leaps against steps.
 """
 
 from __future__ import annotations
@@ -8,21 +9,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Item, MeterContext, View
+from compactctl.context.view import Base, Item, Meter, MeterContext, View
 from compactctl.model import OffloadEntry
-
-# So many turns are looked at together for one that ends a run.
-_STRIDE = 64
 
 
 class Passing:
     """What becomes of a session's large results as the newest ``tail`` messages move on.
 
     ``at`` are the indices of the results, ``items`` their placeholders, ``entries`` their files, all in order.
-    ``before[t]`` and ``after[t]`` are what a view weighs before and after the step of turn t, but for a constant that
-    holds as long as nothing else is done to it.
+    ``behind[t]`` is how many of them lie behind the tail at turn t.
     """
 
     def __init__(
@@ -32,65 +30,128 @@ class Passing:
         self.at = at
         self.items = items
         self.entries = entries
-        self.done = [bisect_left(at, call - tail) for call in base.calls]
-        self.after = self._sums(base.prefix, [item.weight for item in items])
-        before = [0, *self.done[:-1]]
-        gained = self._gained(base.prefix, [item.weight for item in items])
-        self.before = [base.prefix[call] + gained[count] for call, count in zip(base.calls, before, strict=True)]
-        self._others: dict[int, tuple[Scale, list[int]]] = {}
+        self.behind = [bisect_left(at, call - tail) for call in base.calls]
+        self._sums: dict[int, tuple[object, _Sums]] = {}
 
-    def under(self, scale: Scale) -> list[int]:
-        """Give ``after`` under the meter of a scale."""
-        known = self._others.get(id(scale))
+    def sums(self, weighed: Base | Scale) -> _Sums:
+        """Give the running sums under the meter of the base or of a scale; worked out once for each."""
+        known = self._sums.get(id(weighed))
         if known is None:
-            sums = self._sums(scale.prefix, list(map(scale.item_weight, self.items)))
-            known = self._others[id(scale)] = (scale, sums)
+            weigh = weighed.item_weight if isinstance(weighed, Scale) else lambda item: item.weight
+            known = self._sums[id(weighed)] = (weighed, _Sums(self, weighed.prefix, list(map(weigh, self.items))))
         return known[1]
 
-    def view_at(self, view: View, turn: int) -> View:
-        """Give what a view that was sent before ``turn`` has become at it."""
+    def applied(self, view: View, first: int, last: int) -> View:
+        """Give a view in which the results ``first`` to ``last`` - 1 have their placeholders."""
         back = view.own_length - view.lo
-        first, last = self.done[view.turn], self.done[turn]
-        changes = [(self.at[i] + back, self.items[i]) for i in range(first, last)]
-        return view.advanced(turn).swapped(changes)
+        return view.swapped([(self.at[i] + back, self.items[i]) for i in range(first, last)])
 
-    def _gained(self, prefix: Sequence[int], weights: Sequence[int]) -> list[int]:
-        gained = [0]
-        for at, weight in zip(self.at, weights, strict=True):
-            gained.append(gained[-1] + weight - prefix[at + 1] + prefix[at])
-        return gained
 
-    def _sums(self, prefix: Sequence[int], weights: Sequence[int]) -> list[int]:
-        gained = self._gained(prefix, weights)
-        return [prefix[call] + gained[count] for call, count in zip(self.base.calls, self.done, strict=True)]
+class _Sums:
+    """Running weights: ``recorded[t]`` of all messages before turn t, ``grown[n]`` of what n placeholders change."""
+
+    def __init__(self, passing: Passing, prefix: Sequence[int], weights: Sequence[int]) -> None:
+        self.recorded = [prefix[call] for call in passing.base.calls]
+        self.grown = [0]
+        for at, weight in zip(passing.at, weights, strict=True):
+            self.grown.append(self.grown[-1] + weight - prefix[at + 1] + prefix[at])
+
+
+class Heights(NamedTuple):
+    """What views weigh at consecutive turns, each less by ``base``."""
+
+    weights: Sequence[int]
+    base: int
+
+    def total(self, meter: Meter, turn: int) -> int:
+        """Give the tokens of all of them together; the meter must be steady."""
+        base, divisor = self.base, getattr(meter, "divisor", None)
+        if divisor is not None:
+            return sum([(weight + base) // divisor for weight in self.weights])
+        context = MeterContext(turn, False)
+        return sum([meter.tokens(weight + base, context) for weight in self.weights])
+
+    def peak(self, meter: Meter, turn: int, above: int) -> tuple[int, int] | None:
+        """Give the most tokens and the first turn that has them (``turn`` is the first of all); None if not above."""
+        context = MeterContext(turn, False)
+        most = meter.tokens(max(self.weights) + self.base, context)
+        if most <= above:
+            return None
+        return most, turn + next(i for i, w in enumerate(self.weights) if meter.tokens(w + self.base, context) == most)
+
+
+@dataclass(frozen=True, slots=True)
+class Leap:
+    """Turns after ``turn`` and before ``until``, as they went: what each view weighs, in decision and in real weight.
+
+    ``warned`` of these turns were at the tier that offloads, the others did nothing. The results ``first`` to
+    ``last`` - 1 got their placeholders on the way.
+    """
+
+    passing: Passing
+    turn: int
+    until: int
+    heights: Heights
+    real_heights: Heights
+    warned: int
+    first: int
+    last: int
+
+    @property
+    def entries(self) -> Sequence[OffloadEntry]:
+        """The files of the results that got their placeholders."""
+        return self.passing.entries[self.first : self.last]
+
+    def landed(self, view: View) -> View:
+        """Give what the view of the first turn has become at the last one."""
+        return self.passing.applied(view.advanced(self.until - 1), self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The promise to do only that while a view weighs at least ``low`` and less than ``high`` before each step."""
+    """A compactor's promise of what it does until a view weighs ``high``, before a step and under the base's meter.
+
+    Below ``low`` it does nothing; from there on it puts placeholders for the results behind the tail, and the view is
+    written back.
+    """
 
     passing: Passing
     low: int
     high: int
 
-    def end(self, view: View, stop: int, scale: Scale, room: int) -> int:
-        """Give the first turn after the view's own, and before ``stop``, at which the promise ends; else ``stop``.
+    def leap(self, view: View, stop: int, scale: Scale, room: int) -> Leap | None:
+        """Go as far as the promise holds, at most to the turn ``stop``; None where that is no turn at all.
 
-        It also ends where a view would have more real tokens than ``room``, which only the turn itself can say.
+        It also ends where a view would weigh ``room`` under the scale: what then happens only a step can say.
         """
-        now = view.turn
-        before, after = self.passing.before, self.passing.under(scale)
-        fixed = view.weight - self.passing.after[now]
-        low, high = self.low - fixed, self.high - fixed
-        lift = scale.weight(view) - after[now]
-        context = MeterContext(now, False)
-        for start in range(now + 1, stop, _STRIDE):
-            last = min(start + _STRIDE, stop)
-            part = before[start:last]
-            most = max(after[start:last]) + lift
-            if min(part) >= low and max(part) < high and scale.meter.tokens(most, context) <= room:
-                continue
-            for turn in range(start, last):
-                if not low <= before[turn] < high or scale.meter.tokens(after[turn] + lift, context) > room:
-                    return turn
-        return stop
+        passing, now = self.passing, view.turn
+        own = passing.sums(view.base)
+        same = scale.prefix is view.base.prefix
+        real = own if same else passing.sums(scale)
+        done = first = bisect_left(passing.at, view.lo)
+        recorded, grown, behind = own.recorded, own.grown, passing.behind
+        base = view.weight - recorded[now] - grown[done]
+        real_base = scale.weight(view) - real.recorded[now] - real.grown[done]
+        low, high, room = self.low - base, self.high - base, room - real_base
+        weights: list[int] = []
+        real_weights = weights if same else []
+        until, warned = stop, 0
+        for turn in range(now + 1, stop):
+            before = weight = recorded[turn] + grown[done]
+            after = done
+            if before >= low and behind[turn] > done:
+                after = behind[turn]
+                weight += grown[after] - grown[done]
+            real_weight = weight if same else real.recorded[turn] + real.grown[after]
+            if before >= high or real_weight >= room:
+                until = turn
+                break
+            if before >= low:
+                warned += 1
+            done = after
+            weights.append(weight)
+            if not same:
+                real_weights.append(real_weight)
+        if not weights:
+            return None
+        return Leap(passing, now, until, Heights(weights, base), Heights(real_weights, real_base), warned, first, done)
