@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from compactctl.context.growth import Growth, Run
@@ -116,6 +117,9 @@ class Peak:
         return self.tokens / window if window > 0 else None
 
 
+_path_of = attrgetter("file_path")
+
+
 @dataclass(slots=True)
 class Tally:
     """What is counted while a replay goes by."""
@@ -150,9 +154,8 @@ class Tally:
             if record.tier is Tier.NONE and not record.error:
                 continue
             self.compactions.append(record)
-            for entry in record.offloaded:
-                # Entries of one result come again at each later turn; the path makes it one file.
-                self.offloaded[entry.file_path] = entry
+            # Entries of one result come again at each later turn; the path makes it one file.
+            self.offloaded.update(zip(map(_path_of, record.offloaded), record.offloaded, strict=True))
             if record.summary_input_tokens is not None:
                 self.summarizer_calls += 1
                 self.summary_input_tokens += record.summary_input_tokens
@@ -189,7 +192,7 @@ class Tally:
         peak = leap.real_heights.peak(real, first, self.real_peak.tokens)
         if peak is not None:
             self.real_peak = Peak(*peak)
-        self.offloaded.update((entry.file_path, entry) for entry in leap.entries)
+        self.offloaded.update(zip(leap.paths, leap.entries, strict=True))
 
 
 class Workbench:

@@ -30,6 +30,7 @@ class Passing:
         self.at = at
         self.items = items
         self.entries = entries
+        self.paths = [entry.file_path for entry in entries]
         self.behind = [bisect_left(at, call - tail) for call in base.calls]
         self._sums: dict[int, tuple[object, _Sums]] = {}
 
@@ -101,6 +102,11 @@ class Leap:
     def entries(self) -> Sequence[OffloadEntry]:
         """The files of the results that got their placeholders."""
         return self.passing.entries[self.first : self.last]
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The paths of those files."""
+        return self.passing.paths[self.first : self.last]
 
     def landed(self, view: View) -> View:
         """Give what the view of the first turn has become at the last one."""

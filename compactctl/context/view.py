@@ -187,6 +187,7 @@ class View(Sequence[Message]):
     """
 
     __slots__ = (
+        "_between",
         "_own",
         "_own_length",
         "_own_weight",
@@ -235,6 +236,7 @@ class View(Sequence[Message]):
         self.length = own_length + hi - lo
         self.weight = own_weight + prefix[hi] - prefix[lo]
         self._tokens: int | None = None
+        self._between: tuple[int, int, int] | None = None
 
     @classmethod
     def of(cls, messages: Sequence[Message], meter: Meter) -> View:
@@ -362,7 +364,10 @@ class View(Sequence[Message]):
         """Give the weight of a range of positions; O(1) within the recorded range."""
         split = self._own_length
         if stop < split:
-            return sum([item.weight for item in self._own[start:stop]])
+            # The same range is mostly asked for twice: for its price, and when something takes its place.
+            if self._between is None or self._between[:2] != (start, stop):
+                self._between = (start, stop, sum([item.weight for item in self._own[start:stop]]))
+            return self._between[2]
         own = 0
         if start < split:
             # Ranges mostly begin behind the system message: what is left out is less than what is in.
@@ -461,8 +466,10 @@ class View(Sequence[Message]):
         """Put ``items``, of the total ``weight`` where that is known, in place of a range."""
         split = self._own_length
         if stop < split:
-            own = self._own[:start] + list(items) + self._own[stop:split]
-            return self._derived(own, sum(item.weight for item in own), self.lo, tidy, seam)
+            own = [*self._own[:start], *items, *self._own[stop:split]]
+            total = self._own_weight - self.weight_between(start, stop)
+            total += sum([item.weight for item in items]) if weight is None else weight
+            return self._derived(own, total, self.lo, tidy, seam)
         shift = self.lo - split
         total = sum([item.weight for item in items]) if weight is None else weight
         if start >= split:
@@ -510,9 +517,14 @@ class View(Sequence[Message]):
         return view
 
     def _is_called(self, call_id: str) -> bool:
-        return self.base.pairs.called_between(call_id, self.lo, self.hi) or any(
-            call.id == call_id for item in self._own[: self._own_length] for call in item.message.tool_calls
-        )
+        pairs = self.base.pairs
+        if pairs.called_between(call_id, self.lo, self.hi):
+            return True
+        # Whoever stands for a recorded caller has its index; only what was made must be read.
+        own = self._own[: self._own_length]
+        if not set(pairs.callers(call_id)).isdisjoint([item.index for item in own]):
+            return True
+        return any(call.id == call_id for item in [i for i in own if i.index < 0] for call in item.message.tool_calls)
 
     def _is_answered(self, call_id: str) -> bool:
         return self.base.pairs.answered_between(call_id, self.lo, self.hi) or any(
