@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from compactctl.context.scale import Scale
 from compactctl.context.view import Base, Item, Meter, MeterContext, View
+from compactctl.context.weights import weight_where
 from compactctl.model import OffloadEntry
 
 
@@ -78,7 +79,8 @@ class Heights(NamedTuple):
         most = meter.tokens(max(self.weights) + self.base, context)
         if most <= above:
             return None
-        return most, turn + next(i for i, w in enumerate(self.weights) if meter.tokens(w + self.base, context) == most)
+        least = weight_where(meter, lambda tokens: tokens >= most) - self.base
+        return most, turn + next(i for i, weight in enumerate(self.weights) if weight >= least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +144,33 @@ class Pass:
         weights: list[int] = []
         real_weights = weights if same else []
         until, warned = stop, 0
+        saved, push = grown[done], weights.append
         for turn in range(now + 1, stop):
-            before = weight = recorded[turn] + grown[done]
+            weight = recorded[turn] + saved
             after = done
-            if before >= low and behind[turn] > done:
-                after = behind[turn]
-                weight += grown[after] - grown[done]
-            real_weight = weight if same else real.recorded[turn] + real.grown[after]
-            if before >= high or real_weight >= room:
-                until = turn
-                break
-            if before >= low:
-                warned += 1
-            done = after
-            weights.append(weight)
-            if not same:
+            is_warned = weight >= low
+            if is_warned:
+                if weight >= high:
+                    until = turn
+                    break
+                if behind[turn] > done:
+                    after = behind[turn]
+                    weight += grown[after] - saved
+            if same:
+                if weight >= room:
+                    until = turn
+                    break
+            else:
+                real_weight = real.recorded[turn] + real.grown[after]
+                if real_weight >= room:
+                    until = turn
+                    break
                 real_weights.append(real_weight)
+            if is_warned:
+                warned += 1
+                if after > done:
+                    done, saved = after, grown[after]
+            push(weight)
         if not weights:
             return None
         return Leap(passing, now, until, Heights(weights, base), Heights(real_weights, real_base), warned, first, done)

@@ -165,6 +165,13 @@ class Base:
         self._large_own[threshold] = (own, length, large)
         return large[bisect_left(large, start) : bisect_left(large, stop)]
 
+    def keep_scan(self, old: list[Item], length: int, new: list[Item], fresh: Sequence[Item]) -> None:
+        """Take over what is known of an own list for one that is made of parts of it and of fresh items."""
+        for threshold, (known, scanned, large) in self._large_own.items():
+            clean = known is old and scanned >= length and not large
+            if clean and all(item.result_bytes <= threshold for item in fresh):
+                self._large_own[threshold] = (new, len(new), [])
+
     def next_large(self, threshold: int, start: int) -> int | None:
         """Give the index of the first such result at or after ``start``; None where there is none."""
         large = self.large_results(threshold)
@@ -469,6 +476,7 @@ class View(Sequence[Message]):
             own = [*self._own[:start], *items, *self._own[stop:split]]
             total = self._own_weight - self.weight_between(start, stop)
             total += sum([item.weight for item in items]) if weight is None else weight
+            self.base.keep_scan(self._own, split, own, items)
             return self._derived(own, total, self.lo, tidy, seam)
         shift = self.lo - split
         total = sum([item.weight for item in items]) if weight is None else weight
@@ -504,7 +512,8 @@ class View(Sequence[Message]):
             start -= 1
         caller = self.message(start - 1) if start > 0 else None
         open_calls = caller.tool_calls if caller is not None and caller.role == ASSISTANT else ()
-        orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id)}
+        made = {call.id for call in open_calls}
+        orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id, made)}
         answered = {self.message(i).tool_call_id for i in range(start, left)}
         missing = [c.id for c in open_calls if c.id not in answered and not self._is_answered(c.id)]
         # Whatever the cut tore is mended below, and where it tore nothing this very view is whole.
@@ -516,13 +525,14 @@ class View(Sequence[Message]):
             view = view._put(start, start, [self._stand_in(call_id) for call_id in missing], True, None)
         return view
 
-    def _is_called(self, call_id: str) -> bool:
+    def _is_called(self, call_id: str, made: set[str]) -> bool:
+        """Whether a call is made in the view; ``made`` are those of the message whose results the cut went through."""
         pairs = self.base.pairs
-        if pairs.called_between(call_id, self.lo, self.hi):
+        if call_id in made or pairs.called_between(call_id, self.lo, self.hi):
             return True
-        # Whoever stands for a recorded caller has its index; only what was made must be read.
-        own = self._own[: self._own_length]
-        if not set(pairs.callers(call_id)).isdisjoint([item.index for item in own]):
+        own, callers = self._own[: self._own_length], pairs.callers(call_id)
+        # A result stands behind its own caller, which was looked at: only another one with its id may be elsewhere.
+        if len(callers) > 1 and not set(callers).isdisjoint([item.index for item in own]):
             return True
         return any(call.id == call_id for item in [i for i in own if i.index < 0] for call in item.message.tool_calls)
 
