@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 
 from compactctl.context.conversation import conversation_text
+from compactctl.context.passing import Leap, Pass
 from compactctl.context.view import Meter, MeterContext, View
 from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger, Usage
 
@@ -185,12 +186,14 @@ class Quiet(Struct, frozen=True, gc=False):
 
     As long as the view only grows by recorded messages, weighs less than ``weight`` and holds fewer than ``messages``
     messages (None: no bound), another ``step`` would give the tier ``tier`` and the view unchanged. The replay uses it
-    to skip turns when nobody wants their records; a property test holds skipping against not skipping.
+    to skip turns when nobody wants their records; a property test holds skipping against not skipping. ``passing``
+    promises more: that beyond these bounds it would at most offload what leaves the tail.
     """
 
     weight: int | None = None
     messages: int | None = None
     tier: Tier = Tier.NONE
+    passing: Pass | None = None
 
 
 class Step(Struct, frozen=True, gc=False):
@@ -224,7 +227,8 @@ class Span(Struct, frozen=True, gc=False):
     """The turns ``turn`` to ``until`` - 1: at the first the compactor was asked, at the others it stayed quiet.
 
     ``view`` is what is sent at the first turn; each later turn sends the same and the recorded messages since.
-    ``before`` is what the compactor was given at the first turn, ``quiet_tier`` the tier of the later turns.
+    ``before`` is what the compactor was given at the first turn, ``quiet_tier`` the tier of the later turns. Where
+    there is a ``leap``, the later turns went as it says, and their views are not given.
     """
 
     turn: int
@@ -234,6 +238,7 @@ class Span(Struct, frozen=True, gc=False):
     failed: bool = False
     before: View | None = None
     quiet_tier: Tier = Tier.NONE
+    leap: Leap | None = None
 
     @property
     def turns(self) -> int:

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
+from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.view import Base, Item, Kind, Meter, View
 from compactctl.meters.bytes4 import Bytes4
@@ -50,7 +51,8 @@ class Limits:
 class Plan:
     """How a session is replayed.
 
-    ``compact_at`` are the turns at which the user forces a compaction. ``skip`` allows quiet turns to be skipped.
+    ``compact_at`` are the turns at which the user forces a compaction. ``skip`` allows quiet turns to be skipped,
+    ``leap`` also those at which a compactor only offloads what passes by.
     ``limits`` is None where nobody said what a provider would accept.
     """
 
@@ -60,6 +62,7 @@ class Plan:
     limits: Limits | None = None
     skip: bool = False
     clock: Clock | None = None
+    leap: bool = False
 
 
 def base_of(
@@ -149,10 +152,15 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
             step, failed = _until_accepted(compactor, step, records, plan, plan.limits, scale)
         if step.view is not history and step.write_back and plan.history is HistoryMode.WRITE_BACK:
             history = step.view
-        until, quiet_tier = turn + 1, Tier.NONE
+        until, quiet_tier, leap = turn + 1, Tier.NONE, None
         if plan.skip and step.quiet is not None and history is step.view and not failed:
             until, quiet_tier = _wake(base, history, step.quiet, plan, reality, scale), step.quiet.tier
-        yield Span(turn, until, tuple(records), step.view, failed, before, quiet_tier)
+            leap = _leap(base, history, step.quiet, plan, reality, scale)
+            if leap is not None and leap.until > until:
+                until, history = leap.until, leap.landed(history)
+            else:
+                leap = None
+        yield Span(turn, until, tuple(records), step.view, failed, before, quiet_tier, leap)
         turn = until
 
 
@@ -197,15 +205,32 @@ def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, s
     if quiet.messages is not None:
         wanted = quiet.messages - len(view) + view.hi
         wake = min(wake, bisect_left(base.calls, wanted, lo=now + 1))
-    for forced in plan.compact_at:
-        if forced > now:
-            wake = min(wake, forced)
-    if reality.next_at is not None:
-        wake = min(wake, bisect_left(base.calls, reality.next_at, lo=now + 1))
+    wake = min(wake, _stop(base, now, plan, reality))
     if scale is not None and plan.limits is not None:
         room = plan.limits.window - plan.limits.reserve
         wake = scale.first_above(view, room, now + 1, wake)
     return max(wake, now + 1)
+
+
+def _leap(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> Leap | None:
+    """Leap as far as a compactor promised to do no more than offload; None where it did not or nobody wants it."""
+    if quiet.passing is None or not plan.leap or plan.history is not HistoryMode.WRITE_BACK:
+        return None
+    if plan.limits is None or scale is None or not scale.meter.steady:
+        return None
+    room = scale.weight_above(plan.limits.window - plan.limits.reserve)
+    return quiet.passing.leap(view, _stop(base, view.turn, plan, reality), scale, room)
+
+
+def _stop(base: Base, now: int, plan: Plan, reality: _Reality) -> int:
+    """Give the next turn at which something comes from outside: a compaction of the user or of the recording."""
+    stop = len(base.calls)
+    for forced in plan.compact_at:
+        if forced > now:
+            stop = min(stop, forced)
+    if reality.next_at is not None:
+        stop = min(stop, bisect_left(base.calls, reality.next_at, lo=now + 1))
+    return stop
 
 
 class _Reality:

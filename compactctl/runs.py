@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader, OffloaderBase
+from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
 from compactctl.context.view import Base, Meter
@@ -115,6 +117,9 @@ class Peak:
         return self.tokens / window if window > 0 else None
 
 
+_path_of = attrgetter("file_path")
+
+
 @dataclass(slots=True)
 class Tally:
     """What is counted while a replay goes by."""
@@ -136,20 +141,21 @@ class Tally:
 
     def add(self, span: Span, growth: Growth, scale: Scale) -> None:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
-        self.turns += span.turns
-        self.failed_turns += span.turns if span.failed else 0
+        # What was leapt over is counted by itself.
+        turns = span.turns if span.leap is None else 1
+        self.turns += turns
+        self.failed_turns += turns if span.failed else 0
         # The later turns of a span were skipped; each would have left a record of its own that changes nothing.
         self.turns_by_tier[max([record.tier for record in span.records])] += 1
-        self.turns_by_tier[span.quiet_tier] += span.turns - 1
-        self.records_by_tier[span.quiet_tier] += span.turns - 1
+        self.turns_by_tier[span.quiet_tier] += turns - 1
+        self.records_by_tier[span.quiet_tier] += turns - 1
         for record in span.records:
             self.records_by_tier[record.tier] += 1
             if record.tier is Tier.NONE and not record.error:
                 continue
             self.compactions.append(record)
-            for entry in record.offloaded:
-                # Entries of one result come again at each later turn; the path makes it one file.
-                self.offloaded[entry.file_path] = entry
+            # Entries of one result come again at each later turn; the path makes it one file.
+            self.offloaded.update(zip(map(_path_of, record.offloaded), record.offloaded, strict=True))
             if record.summary_input_tokens is not None:
                 self.summarizer_calls += 1
                 self.summary_input_tokens += record.summary_input_tokens
@@ -160,14 +166,33 @@ class Tally:
                 self.offload_failures += 1
 
         view = span.view
-        run = Run(view, view.weight, span.turn, span.until)
+        until = span.turn + turns
+        run = Run(view, view.weight, span.turn, until)
         self.tokens_sent += growth.total(run)
         peak = growth.peak(run, self.peak.tokens)
         if peak is not None:
             self.peak = Peak(*peak)
-        peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, span.until), self.real_peak.tokens)
+        peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, until), self.real_peak.tokens)
         if peak is not None:
             self.real_peak = Peak(*peak)
+        if span.leap is not None:
+            self._leap(span.leap, growth.meter, scale.meter)
+
+    def _leap(self, leap: Leap, meter: Meter, real: Meter) -> None:
+        """Count turns that were leapt over."""
+        first, turns = leap.turn + 1, leap.until - leap.turn - 1
+        for tier, count in ((Tier.WARN, leap.warned), (Tier.NONE, turns - leap.warned)):
+            self.turns_by_tier[tier] += count
+            self.records_by_tier[tier] += count
+        self.turns += turns
+        self.tokens_sent += leap.heights.total(meter, first)
+        peak = leap.heights.peak(meter, first, self.peak.tokens)
+        if peak is not None:
+            self.peak = Peak(*peak)
+        peak = leap.real_heights.peak(real, first, self.real_peak.tokens)
+        if peak is not None:
+            self.real_peak = Peak(*peak)
+        self.offloaded.update(zip(leap.paths, leap.entries, strict=True))
 
 
 class Workbench:
@@ -312,12 +337,18 @@ def compactor_for(
 
 
 def spans(
-    bench: Workbench, setup: Setup, compactor: StepCompactor, *, skip: bool = False, clock: Clock | None = None
+    bench: Workbench,
+    setup: Setup,
+    compactor: StepCompactor,
+    *,
+    skip: bool = False,
+    leap: bool = False,
+    clock: Clock | None = None,
 ) -> Iterator[Span]:
     """Replay a session under a setup, span by span."""
     base, compactions = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
     limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
-    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock)
+    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap)
     return walk(base, compactor, plan)
 
 
@@ -342,7 +373,9 @@ def run(
     """Replay a session and give what can be said about it. ``watch`` sees each span as it comes (to store or show it).
 
     ``skip`` lets quiet turns be skipped; their records are then not among the compactions. ``figures_only`` leaves out
-    what is not a figure: findings, and occupancy over turns. Where the setup spills, the compactor and the measures see
+    what is not a figure: findings,
+    occupancy over turns and, where turns may be skipped and no measure is computed, the records of steps that only
+    offloaded what left the tail. Where the setup spills, the compactor and the measures see
     the session as it would have been written; the bound is that of the session as it was.
     """
     bound = bound_of(bench, setup)
@@ -359,7 +392,9 @@ def run(
     base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
     growth, scale = bench.growth(base), bench.scale(base)
     kept: list[Span] = []
-    for span in spans(bench, setup, compactor, skip=skip, clock=clock):
+    # Whoever looks at spans one by one wants each step that changed something.
+    leap = skip and figures_only and not measures and watch is None
+    for span in spans(bench, setup, compactor, skip=skip, leap=leap, clock=clock):
         tally.add(span, growth, scale)
         if watch is not None:
             watch(span)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compactctl.context.offload import SPILL_MARKER, NullOffloader, OffloaderBase
+from compactctl.context.passing import Passing
 from compactctl.context.view import Base, Item, Kind, LazyMessages, MeterContext, View
 from compactctl.errors import OffloadError
 from compactctl.model import Message, OffloadEntry
@@ -42,7 +43,7 @@ class Offloading:
             return None
         if stop <= split:
             return Offloaded(view)
-        table = self._table(offloader, view)
+        table = self._table(offloader, view.base)
         shift = view.lo - split
         first = bisect_left(table.at, max(start, split) + shift)
         last = bisect_left(table.at, stop + shift, lo=first)
@@ -53,11 +54,23 @@ class Offloading:
         offloader.recall(table.placed, first, last)
         return Offloaded(view, table.entries[first:last], table.grown[last] - table.grown[first], (table, first, last))
 
-    def _table(self, offloader: NullOffloader, view: View) -> _Table:
+    def passing(self, base: Base, tail: int) -> Passing | None:
+        """Give what offloading makes of results as they leave the tail; None where one must be looked at by itself."""
+        if not isinstance(self.offloader, NullOffloader) or self.threshold < self.offloader.threshold:
+            return None
+        table = self._table(self.offloader, base)
+        # A placeholder that is large itself would be offloaded again.
+        if table.holes or table.is_large_again:
+            return None
+        if tail not in table.passing:
+            table.passing[tail] = Passing(base, table.at, [one.item for one in table.placed], table.entries, tail)
+        return table.passing[tail]
+
+    def _table(self, offloader: NullOffloader, base: Base) -> _Table:
         key = (offloader.shape, self.threshold, self.preview_bytes, self.protect)
-        table = view.base.placeholders.get(key)
+        table = base.placeholders.get(key)
         if not isinstance(table, _Table):
-            table = view.base.placeholders[key] = _Table(self, offloader, view.base)
+            table = base.placeholders[key] = _Table(self, offloader, base)
         return table
 
     def _one_by_one(self, offloader: Offloader, view: View, start: int, stop: int) -> Offloaded:
@@ -199,7 +212,7 @@ class _Table:
     names that depend on which is met first: they are ``holes``, to be looked at by themselves.
     """
 
-    __slots__ = ("at", "entries", "grown", "holes", "placed")
+    __slots__ = ("at", "entries", "grown", "holes", "is_large_again", "passing", "placed")
 
     def __init__(self, rule: Offloading, offloader: NullOffloader, base: Base) -> None:
         maker = NullOffloader(offloader.session_id, offloader.threshold)
@@ -222,6 +235,8 @@ class _Table:
                 self.entries.append(done.entry)
                 self.placed.append(done)
                 self.grown.append(self.grown[-1] + done.item.weight - item.weight)
+        self.is_large_again = any(one.item.result_bytes > rule.threshold for one in self.placed)
+        self.passing: dict[int, Passing] = {}
 
     def has_hole(self, start: int, stop: int) -> bool:
         """Whether a range of indices has a result that must be looked at by itself."""

@@ -22,6 +22,7 @@ from compactctl.context.anchors import (
 )
 from compactctl.context.budget import DEFAULT_MIN_TAIL
 from compactctl.context.cuts import balanced_cut
+from compactctl.context.passing import Pass
 from compactctl.context.provenance import with_origins
 from compactctl.context.view import Kind, Meter, MeterContext, View
 from compactctl.context.weights import weight_where
@@ -332,7 +333,7 @@ class TieredCompactor(ListFace):
             return None
         if view.weight < self._weight_at(self.policy.warn):
             changed = act.tier is Tier.NONE or view is not act.before
-            return Quiet(weight=self._weight_at(self.policy.warn)) if changed else None
+            return Quiet(weight=self._weight_at(self.policy.warn), passing=self._pass(view)) if changed else None
         soft = self._weight_at(self.policy.soft)
         if act.tier is not Tier.WARN or act.notes or view.weight >= soft or not view.has_system:
             return None
@@ -345,7 +346,17 @@ class TieredCompactor(ListFace):
         # The next result that the offload rule could pick up is asleep until enough messages stand behind it.
         coming = view.base.next_large(self.policy.offload, view.lo + head_end - view.own_length)
         messages = None if coming is None else coming - view.lo + view.own_length + self.min_tail + 1
-        return Quiet(soft, messages, Tier.WARN)
+        return Quiet(soft, messages, Tier.WARN, self._pass(view))
+
+    def _pass(self, view: View) -> Pass | None:
+        """Promise to do no more than offload what leaves the tail, until Soft; None where that cannot be promised."""
+        # A list of all files would have to hear of each one that is offloaded.
+        if self.policy.file_index or not view.is_closed or not view.has_system:
+            return None
+        passing = self.offloading.passing(view.base, self.min_tail)
+        if passing is None or not self.offloading.is_settled(view, 1, view.own_length):
+            return None
+        return Pass(passing, self._weight_at(self.policy.warn), self._weight_at(self.policy.soft))
 
     def _weight_at(self, threshold: float) -> int:
         """Give the smallest weight whose tokens reach a share of the window."""

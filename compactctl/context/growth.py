@@ -32,14 +32,14 @@ class Growth:
     def __init__(self, calls: Sequence[int], prefix: Sequence[int], meter: Meter) -> None:
         self._calls = calls
         self._prefix = prefix
-        self._meter = meter
+        self.meter = meter
         self._divisor: int | None = getattr(meter, "divisor", None)
         self._sums: dict[int, list[int]] = {}
 
     def total(self, run: Run) -> int:
         """Give the tokens of all turns of a run together."""
         view, weight, turn, until = run
-        first = self._meter.tokens(weight, MeterContext(turn, view.pristine))
+        first = self.meter.tokens(weight, MeterContext(turn, view.pristine))
         if until == turn + 1:
             return first
         if self._divisor is None or self._calls[turn + 1] < view.lo:
@@ -52,7 +52,7 @@ class Growth:
     def peak(self, run: Run, above: int) -> tuple[int, int] | None:
         """Give the most tokens of a run and the first turn that has them; None where they are not above a number."""
         turn, until = run.turn, run.until
-        if self._meter.steady:
+        if self.meter.steady:
             most = self._tokens(run, until - 1)
             if most <= above:
                 return None
@@ -65,7 +65,7 @@ class Growth:
         if at > turn:
             prefix = self._prefix
             weight += prefix[max(self._calls[at], view.lo)] - prefix[view.hi]
-        return self._meter.tokens(weight, MeterContext(at, view.pristine))
+        return self.meter.tokens(weight, MeterContext(at, view.pristine))
 
     def _sums_for(self, rest: int, divisor: int) -> list[int]:
         if rest not in self._sums:

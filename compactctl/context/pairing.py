@@ -102,6 +102,10 @@ class PairIndex:
                         calls[call.id] = [i]
         self.closed = closed and set(batch) == set(answered)
 
+    def callers(self, call_id: str) -> Sequence[int]:
+        """Give the indices of the assistant messages that make the call."""
+        return self._calls.get(call_id, ())
+
     def called_between(self, call_id: str, start: int, stop: int) -> bool:
         """Whether an assistant message in this range of indices makes the call."""
         return _any_between(self._calls.get(call_id), start, stop)

@@ -8,6 +8,7 @@ from itertools import accumulate, islice
 from compactctl.context.growth import Growth
 from compactctl.context.prefix import shared_items
 from compactctl.context.view import Base, Item, Kind, Meter, MeterContext, View
+from compactctl.context.weights import weight_where
 from compactctl.model import Message
 
 
@@ -29,6 +30,7 @@ class Scale:
             base.prefix if self._native else start + list(accumulate(map(meter.weigh, recorded), initial=first))
         )
         self._weights = _Weights(self)
+        self._above: dict[int, int] = {}
         self.growth = Growth(base.calls, self.prefix, meter)
         self._own: list[Item] = []
         # Running totals over the own items of the view that was looked at last; the next one mostly begins like it.
@@ -45,6 +47,12 @@ class Scale:
     def tokens(self, view: View) -> int:
         """Give the tokens of a view."""
         return self.meter.tokens(self.weight(view), MeterContext(view.turn, view.pristine))
+
+    def weight_above(self, room: int) -> int:
+        """Give the smallest weight whose tokens are more than ``room``; the meter must be steady."""
+        if room not in self._above:
+            self._above[room] = weight_where(self.meter, lambda tokens: tokens > room)
+        return self._above[room]
 
     def first_above(self, view: View, room: int, turn: int, until: int) -> int:
         """Give the first turn before ``until`` at which the view, only grown, has more tokens than ``room``."""

@@ -165,6 +165,13 @@ class Base:
         self._large_own[threshold] = (own, length, large)
         return large[bisect_left(large, start) : bisect_left(large, stop)]
 
+    def keep_scan(self, old: list[Item], length: int, new: list[Item], fresh: Sequence[Item]) -> None:
+        """Take over what is known of an own list for one that is made of parts of it and of fresh items."""
+        for threshold, (known, scanned, large) in self._large_own.items():
+            clean = known is old and scanned >= length and not large
+            if clean and all(item.result_bytes <= threshold for item in fresh):
+                self._large_own[threshold] = (new, len(new), [])
+
     def next_large(self, threshold: int, start: int) -> int | None:
         """Give the index of the first such result at or after ``start``; None where there is none."""
         large = self.large_results(threshold)
@@ -187,6 +194,7 @@ class View(Sequence[Message]):
     """
 
     __slots__ = (
+        "_between",
         "_own",
         "_own_length",
         "_own_weight",
@@ -235,6 +243,7 @@ class View(Sequence[Message]):
         self.length = own_length + hi - lo
         self.weight = own_weight + prefix[hi] - prefix[lo]
         self._tokens: int | None = None
+        self._between: tuple[int, int, int] | None = None
 
     @classmethod
     def of(cls, messages: Sequence[Message], meter: Meter) -> View:
@@ -362,7 +371,10 @@ class View(Sequence[Message]):
         """Give the weight of a range of positions; O(1) within the recorded range."""
         split = self._own_length
         if stop < split:
-            return sum([item.weight for item in self._own[start:stop]])
+            # The same range is mostly asked for twice: for its price, and when something takes its place.
+            if self._between is None or self._between[:2] != (start, stop):
+                self._between = (start, stop, sum([item.weight for item in self._own[start:stop]]))
+            return self._between[2]
         own = 0
         if start < split:
             # Ranges mostly begin behind the system message: what is left out is less than what is in.
@@ -461,8 +473,11 @@ class View(Sequence[Message]):
         """Put ``items``, of the total ``weight`` where that is known, in place of a range."""
         split = self._own_length
         if stop < split:
-            own = self._own[:start] + list(items) + self._own[stop:split]
-            return self._derived(own, sum(item.weight for item in own), self.lo, tidy, seam)
+            own = [*self._own[:start], *items, *self._own[stop:split]]
+            total = self._own_weight - self.weight_between(start, stop)
+            total += sum([item.weight for item in items]) if weight is None else weight
+            self.base.keep_scan(self._own, split, own, items)
+            return self._derived(own, total, self.lo, tidy, seam)
         shift = self.lo - split
         total = sum([item.weight for item in items]) if weight is None else weight
         if start >= split:
@@ -497,7 +512,8 @@ class View(Sequence[Message]):
             start -= 1
         caller = self.message(start - 1) if start > 0 else None
         open_calls = caller.tool_calls if caller is not None and caller.role == ASSISTANT else ()
-        orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id)}
+        made = {call.id for call in open_calls}
+        orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id, made)}
         answered = {self.message(i).tool_call_id for i in range(start, left)}
         missing = [c.id for c in open_calls if c.id not in answered and not self._is_answered(c.id)]
         # Whatever the cut tore is mended below, and where it tore nothing this very view is whole.
@@ -509,10 +525,16 @@ class View(Sequence[Message]):
             view = view._put(start, start, [self._stand_in(call_id) for call_id in missing], True, None)
         return view
 
-    def _is_called(self, call_id: str) -> bool:
-        return self.base.pairs.called_between(call_id, self.lo, self.hi) or any(
-            call.id == call_id for item in self._own[: self._own_length] for call in item.message.tool_calls
-        )
+    def _is_called(self, call_id: str, made: set[str]) -> bool:
+        """Whether a call is made in the view; ``made`` are those of the message whose results the cut went through."""
+        pairs = self.base.pairs
+        if call_id in made or pairs.called_between(call_id, self.lo, self.hi):
+            return True
+        own, callers = self._own[: self._own_length], pairs.callers(call_id)
+        # A result stands behind its own caller, which was looked at: only another one with its id may be elsewhere.
+        if len(callers) > 1 and not set(callers).isdisjoint([item.index for item in own]):
+            return True
+        return any(call.id == call_id for item in [i for i in own if i.index < 0] for call in item.message.tool_calls)
 
     def _is_answered(self, call_id: str) -> bool:
         return self.base.pairs.answered_between(call_id, self.lo, self.hi) or any(

@@ -1,0 +1,176 @@
+"""Leaps over turns at which results at most get their placeholders as they leave the tail, and nothing else happens.
+
+Such a run needs no step for each turn: what a view weighs at each is a running sum of what was recorded and one of what
+placeholders save. A compactor promises it (``Pass``); a property test holds leaps against steps.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from compactctl.context.scale import Scale
+from compactctl.context.view import Base, Item, Meter, MeterContext, View
+from compactctl.context.weights import weight_where
+from compactctl.model import OffloadEntry
+
+
+class Passing:
+    """What becomes of a session's large results as the newest ``tail`` messages move on.
+
+    ``at`` are the indices of the results, ``items`` their placeholders, ``entries`` their files, all in order.
+    ``behind[t]`` is how many of them lie behind the tail at turn t.
+    """
+
+    def __init__(
+        self, base: Base, at: Sequence[int], items: Sequence[Item], entries: Sequence[OffloadEntry], tail: int
+    ) -> None:
+        self.base = base
+        self.at = at
+        self.items = items
+        self.entries = entries
+        self.paths = [entry.file_path for entry in entries]
+        self.behind = [bisect_left(at, call - tail) for call in base.calls]
+        self._sums: dict[int, tuple[object, _Sums]] = {}
+
+    def sums(self, weighed: Base | Scale) -> _Sums:
+        """Give the running sums under the meter of the base or of a scale; worked out once for each."""
+        known = self._sums.get(id(weighed))
+        if known is None:
+            weigh = weighed.item_weight if isinstance(weighed, Scale) else lambda item: item.weight
+            known = self._sums[id(weighed)] = (weighed, _Sums(self, weighed.prefix, list(map(weigh, self.items))))
+        return known[1]
+
+    def applied(self, view: View, first: int, last: int) -> View:
+        """Give a view in which the results ``first`` to ``last`` - 1 have their placeholders."""
+        back = view.own_length - view.lo
+        return view.swapped([(self.at[i] + back, self.items[i]) for i in range(first, last)])
+
+
+class _Sums:
+    """Running weights: ``recorded[t]`` of all messages before turn t, ``grown[n]`` of what n placeholders change."""
+
+    def __init__(self, passing: Passing, prefix: Sequence[int], weights: Sequence[int]) -> None:
+        self.recorded = [prefix[call] for call in passing.base.calls]
+        self.grown = [0]
+        for at, weight in zip(passing.at, weights, strict=True):
+            self.grown.append(self.grown[-1] + weight - prefix[at + 1] + prefix[at])
+
+
+class Heights(NamedTuple):
+    """What views weigh at consecutive turns, each less by ``base``."""
+
+    weights: Sequence[int]
+    base: int
+
+    def total(self, meter: Meter, turn: int) -> int:
+        """Give the tokens of all of them together; the meter must be steady."""
+        base, divisor = self.base, getattr(meter, "divisor", None)
+        if divisor is not None:
+            return sum([(weight + base) // divisor for weight in self.weights])
+        context = MeterContext(turn, False)
+        return sum([meter.tokens(weight + base, context) for weight in self.weights])
+
+    def peak(self, meter: Meter, turn: int, above: int) -> tuple[int, int] | None:
+        """Give the most tokens and the first turn that has them (``turn`` is the first of all); None if not above."""
+        context = MeterContext(turn, False)
+        most = meter.tokens(max(self.weights) + self.base, context)
+        if most <= above:
+            return None
+        least = weight_where(meter, lambda tokens: tokens >= most) - self.base
+        return most, turn + next(i for i, weight in enumerate(self.weights) if weight >= least)
+
+
+@dataclass(frozen=True, slots=True)
+class Leap:
+    """Turns after ``turn`` and before ``until``, as they went: what each view weighs, in decision and in real weight.
+
+    ``warned`` of these turns were at the tier that offloads, the others did nothing. The results ``first`` to
+    ``last`` - 1 got their placeholders on the way.
+    """
+
+    passing: Passing
+    turn: int
+    until: int
+    heights: Heights
+    real_heights: Heights
+    warned: int
+    first: int
+    last: int
+
+    @property
+    def entries(self) -> Sequence[OffloadEntry]:
+        """The files of the results that got their placeholders."""
+        return self.passing.entries[self.first : self.last]
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The paths of those files."""
+        return self.passing.paths[self.first : self.last]
+
+    def landed(self, view: View) -> View:
+        """Give what the view of the first turn has become at the last one."""
+        return self.passing.applied(view.advanced(self.until - 1), self.first, self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A compactor's promise of what it does until a view weighs ``high``, before a step and under the base's meter.
+
+    Below ``low`` it does nothing; from there on it puts placeholders for the results behind the tail, and the view is
+    written back.
+    """
+
+    passing: Passing
+    low: int
+    high: int
+
+    def leap(self, view: View, stop: int, scale: Scale, room: int) -> Leap | None:
+        """Go as far as the promise holds, at most to the turn ``stop``; None where that is no turn at all.
+
+        It also ends where a view would weigh ``room`` under the scale: what then happens only a step can say.
+        """
+        passing, now = self.passing, view.turn
+        own = passing.sums(view.base)
+        same = scale.prefix is view.base.prefix
+        real = own if same else passing.sums(scale)
+        done = first = bisect_left(passing.at, view.lo)
+        recorded, grown, behind = own.recorded, own.grown, passing.behind
+        base = view.weight - recorded[now] - grown[done]
+        real_base = scale.weight(view) - real.recorded[now] - real.grown[done]
+        low, high, room = self.low - base, self.high - base, room - real_base
+        weights: list[int] = []
+        real_weights = weights if same else []
+        until, warned = stop, 0
+        saved, push = grown[done], weights.append
+        for turn in range(now + 1, stop):
+            weight = recorded[turn] + saved
+            after = done
+            is_warned = weight >= low
+            if is_warned:
+                if weight >= high:
+                    until = turn
+                    break
+                if behind[turn] > done:
+                    after = behind[turn]
+                    weight += grown[after] - saved
+            if same:
+                if weight >= room:
+                    until = turn
+                    break
+            else:
+                real_weight = real.recorded[turn] + real.grown[after]
+                if real_weight >= room:
+                    until = turn
+                    break
+                real_weights.append(real_weight)
+            if is_warned:
+                warned += 1
+                if after > done:
+                    done, saved = after, grown[after]
+            push(weight)
+        if not weights:
+            return None
+        return Leap(passing, now, until, Heights(weights, base), Heights(real_weights, real_base), warned, first, done)
