@@ -95,6 +95,8 @@ def collector_off() -> Iterator[None]:
         yield
     finally:
         if was:
+            # What is left would be walked once for nothing as soon as the collector is on.
+            gc.freeze()
             gc.enable()
 
 

@@ -12,6 +12,7 @@ import compactctl
 from compactctl.cli._summarizer import shaping_options, summarizer_for
 from compactctl.compactors._user import load_compactor
 from compactctl.context.composition import Composition
+from compactctl.context.pairing import open_pairs
 from compactctl.context.view import MeterContext
 from compactctl.context.window import choose_window
 from compactctl.errors import StoreError
@@ -138,6 +139,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
             memory_extractor=make_extractor(summarizer, remember) if settings["extract_memories"] else None,
             measures=measures,
             skip=work.skip,
+            figures_only=work.skip,
             watch=watch,
         )
         return session_document(outcome, head) | ({"facts_kept": facts} if settings["extract_memories"] else {})
@@ -211,6 +213,8 @@ def _turn_line(bench: Workbench, setup: Setup) -> Callable[[Span], Iterator[dict
                 row["after_offload"] = record.tokens_after_offload
             if span.failed:
                 row["failed"] = True
+            if row["tier"] and not view.is_closed and (open_ := open_pairs(view)):
+                row["open_pairs"] = open_
             yield row
 
     return lines

@@ -54,6 +54,17 @@ def repair_orphaned_tool_pairs(messages: Iterable[Message]) -> list[Message]:
     return walk_pairs(messages, lambda message: message, stand_in)
 
 
+def open_pairs(messages: Sequence[Message]) -> int:
+    """Count calls without a result and results without a call, over the whole list.
+
+    >>> open_pairs([Message("tool", "lost", tool_call_id="c1")])
+    1
+    """
+    called = {call.id for message in messages if message.role == ASSISTANT for call in message.tool_calls}
+    answered = {message.tool_call_id for message in messages if message.tool_call_id}
+    return len(called ^ answered)
+
+
 class PairIndex:
     """Where the calls and results of each tool-call id are in a list of messages.
 

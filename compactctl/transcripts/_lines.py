@@ -13,6 +13,8 @@ from compactctl.transcripts._damaged import BOM, deeper_than, recover
 from compactctl.transcripts._source import CHUNK, Source
 
 Row = dict[str, Any]
+# Makes messages of lines, None where it does not know all of each line's form.
+Quick = Callable[[list[bytes]], list[Message] | None]
 _NEWLINE = 10
 
 
@@ -38,11 +40,14 @@ class Rows:
         self._skipped: list[SkippedLine] = []
         self._damaged_line = 0  # the last line out of which something was recovered
 
-    def ignore(self, kind: str) -> None:
-        """Count the line in work as one that carries no message; ``kind`` is the transcript's word for it."""
+    def ignore(self, kind: str, lines: int = 1) -> None:
+        """Count the line in work as one that carries no message; ``kind`` is the transcript's word for it.
+
+        ``lines`` counts so many lines that end with it.
+        """
         if self._told != self.line:
             self._told = self.line
-            self._ignored[kind] = self._ignored.get(kind, 0) + 1
+            self._ignored[kind] = self._ignored.get(kind, 0) + lines
 
     def skip(self, reason: str) -> None:
         """Count the line in work as one that could not be used."""
@@ -77,15 +82,31 @@ class Rows:
     def __iter__(self) -> Iterator[Row]:
         return self._each(None)
 
-    def through(self, quick: Callable[[bytes], Message | None]) -> Iterator[Row | Message]:
-        """Give the objects, or what ``quick`` makes of their lines: it takes only forms that it knows all of."""
+    def through(self, quick: Quick) -> Iterator[Row | list[Message]]:
+        """Give the objects, and for lines in a row of which ``quick`` knows all what it makes of them together."""
         return self._each(quick)
 
-    def _each(self, quick: Callable[[bytes], Message | None] | None) -> Iterator[Any]:
+    def _each(self, quick: Quick | None) -> Iterator[Any]:
         loads, depth, limit = orjson.loads, self._limits.depth, self._limits.line
-        readline = self._source.open().readline
-        number = end = 0
-        while line := readline(limit + 1):
+        stream = self._source.open()
+        readline = stream.readline
+        number = end = singly = 0
+        while True:
+            if quick is not None and not singly:
+                # All whole lines that are at hand, looked at together: one by one costs as much as decoding them.
+                held = stream.peek(1)
+                lines = held[: held.rfind(b"\n") + 1].split(b"\n")[:-1]
+                bounded = limit > CHUNK or all(len(line) < limit for line in lines)
+                if lines and bounded and (made := quick(lines)) is not None:
+                    end += len(stream.read(held.rfind(b"\n") + 1))
+                    self.line = number = number + len(lines)
+                    yield made
+                    continue
+                singly = max(len(lines), 1)
+            singly -= 1
+            line = readline(limit + 1)
+            if not line:
+                return
             self.line = number = number + 1
             self._offset = end
             size = len(line)
@@ -97,9 +118,6 @@ class Rows:
                 if size > limit and line[-1] != _NEWLINE:
                     end += self._drop_rest(readline)
                     continue
-            if quick is not None and (made := quick(line)) is not None:
-                yield made
-                continue
             try:
                 row = loads(line)
             except ValueError:

@@ -23,7 +23,7 @@ from compactctl.transcripts._blocks import (
 )
 
 VERSION = 1
-_MOST_MISSES = 100
+_MOST_MISSES = 20
 _ORIGINS = {str(origin): origin for origin in Origin}
 
 
@@ -79,24 +79,27 @@ def neutral_message(row: dict[str, Any]) -> Message | None:
 class NeutralLines:
     """Reads lines that are exactly in the neutral form straight into messages, in the time of decoding them.
 
-    Called with a line, gives the message, None for any other line. A file of another form is given up on after some
-    lines, since an attempt costs as much as a decoding.
+    Called with lines, gives their messages, None where one of them is anything else. A file of another form is given up
+    on after some attempts, since they cost as much as a decoding.
     """
 
     def __init__(self) -> None:
         self._decode = Decoder(Message).decode
         self._misses = 0
 
-    def __call__(self, line: bytes) -> Message | None:
-        """Read one line."""
+    def __call__(self, lines: list[bytes]) -> list[Message] | None:
+        """Read lines, each without its newline."""
         if self._misses > _MOST_MISSES:
             return None
+        made: list[Message] | None
         try:
-            message = _checked(self._decode(line))
+            made = list(map(self._decode, lines))
         except (MsgspecError, UnicodeDecodeError, RecursionError):
-            message = None
-        self._misses = 0 if message is not None else self._misses + 1
-        return message
+            made = None
+        if made is not None and not all(map(_checked, made)):
+            made = None
+        self._misses = 0 if made is not None else self._misses + 1
+        return made
 
 
 def _checked(message: Message) -> Message | None:

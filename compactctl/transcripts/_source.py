@@ -134,7 +134,7 @@ class Source:
         self.damage = ""
         return start
 
-    def open(self) -> BinaryIO:
+    def open(self) -> BufferedReader:
         """Give the unpacked bytes from their beginning; only the last stream that was opened may be read."""
         window = _Window(self._file, self.size, self._finished)
         return self._unpacked(window)
@@ -156,7 +156,7 @@ class Source:
     def _finished(self, digest: str) -> None:
         self._digest = digest
 
-    def _unpacked(self, window: _Window) -> BinaryIO:
+    def _unpacked(self, window: _Window) -> BufferedReader:
         if self.magic.startswith(GZIP_MAGIC):
             return BufferedReader(_Pieces(self._gunzip(window)), CHUNK)
         if self.magic.startswith(ZSTD_MAGIC):

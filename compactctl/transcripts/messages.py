@@ -110,14 +110,12 @@ def _drafts(rows: Rows) -> Iterator[tuple[_Draft, LineCounts, bool]]:
             return
 
 
-def _take_messages(chat: Chat, each: Iterator[Row | Message], rows: Rows) -> Row | None:
+def _take_messages(chat: Chat, each: Iterator[Row | list[Message]], rows: Rows) -> Row | None:
     """Take messages up to the next line that begins a session; give that line, None at the end."""
-    append = chat.messages.append
     for row in each:
-        if isinstance(row, Message):
-            if chat.open:
-                chat.close()
-            append(row)
+        if isinstance(row, list):
+            chat.close()
+            chat.messages += row
         elif _begins(row):
             chat.close()
             return row
@@ -127,12 +125,15 @@ def _take_messages(chat: Chat, each: Iterator[Row | Message], rows: Rows) -> Row
     return None
 
 
-def _next_beginning(each: Iterator[Row | Message], rows: Rows) -> Row | None:
+def _next_beginning(each: Iterator[Row | list[Message]], rows: Rows) -> Row | None:
     """Go to the next line that begins a session; those between belong to none."""
     for row in each:
-        if not isinstance(row, Message) and _begins(row):
+        if isinstance(row, list):
+            rows.ignore("between sessions", len(row))
+        elif _begins(row):
             return row
-        rows.ignore("between sessions")
+        else:
+            rows.ignore("between sessions")
     return None
 
 

@@ -239,3 +239,18 @@ def test_a_state_directory_that_cannot_be_written_is_exit_5(command: Command, sa
     assert ran.status == 5
     assert ".compactctl" in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_compactor_that_tears_tool_pairs_is_seen_by_verify(command: Command, samples: Path) -> None:
+    """What a view did to tool pairs is stored with its turn, and verify warns of it."""
+    Path("tears.py").write_text(
+        '"""Keeps the newest messages, whatever they are."""\n\n\nclass Tears:\n'
+        "    def compact(self, messages):\n        return messages[-3:] if len(messages) > 10 else messages\n"
+    )
+    sample = samples / "parallel-reads-split-by-the-tail.jsonl"
+    assert command("replay", sample, "--compactor", "tears.py:Tears", "--measures", "none").status == 0
+    torn = command("verify")
+
+    assert "do not belong together" in torn.out + torn.err
+    assert command("replay", sample, "--state-dir", "whole", "--measures", "none").status == 0
+    assert "do not belong together" not in command("verify", "--state-dir", "whole").out
