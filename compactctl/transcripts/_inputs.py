@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from compactctl.errors import (
     CompactctlError,
@@ -22,7 +21,6 @@ from compactctl.model import Session
 from compactctl.transcripts._load import load
 from compactctl.transcripts._source import Limits, open_regular
 from compactctl.transcripts._spec import SideThreadError
-
 
 _FILE, _DIRECTORY = "file", "directory"
 _LIST_SIZE = 64 << 20  # bytes of a list of paths

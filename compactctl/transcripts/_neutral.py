@@ -34,6 +34,8 @@ def write_neutral(session: Session) -> Iterator[bytes]:
         value = getattr(session, key)
         if value not in (None, ""):
             header[key] = value
+    if not session.model and any(message.model for message in session.messages):
+        header["model"] = ""  # said, so that no reader takes a reply's model for the session's
     yield _line(header)
     place = {id(message): number for number, message in reversed(list(enumerate(session.messages)))}
     due = sorted(enumerate(session.compactions), key=lambda item: (item[1].at, item[0]))

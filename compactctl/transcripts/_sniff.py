@@ -77,7 +77,8 @@ def _start(source: Source) -> tuple[bytes, bool, list[Row]]:
         rows = _rows(lines, source)
         # Many lines and no object among them are a document, or nothing; one long line may yet end.
         hopeless = len(lines) > 3 or body[:1] not in (b"{", b"[", b"")
-        if rows or complete or hopeless or size > source.limits.line:
+        enough = rows and len(body) > size // 2
+        if enough or complete or hopeless or size > source.limits.line:
             return start, complete, rows
         size *= 4
 
