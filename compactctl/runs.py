@@ -356,7 +356,7 @@ def spans(
     """Replay a session under a setup, span by span."""
     base, compactions = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
     limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
-    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap)
+    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap, setup.recorded == "follow")
     return walk(base, compactor, plan)
 
 
