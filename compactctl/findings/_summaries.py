@@ -90,6 +90,32 @@ def _no_room(case: Case) -> Shown | None:
     return None
 
 
+def _modelled(case: Case) -> Shown | None:
+    """Say what the modelled cost leaves out where the session shows it: it was replayed as it was recorded."""
+    recorded, prices = case.value("m3.recorded_cost_usd"), case.trace.prices
+    whole = case.value("m3.uncompacted_cost_usd")
+    session = case.trace.session
+    # A session that was cut by its harness sent less than the whole that is modelled: nothing to compare.
+    if not recorded or not whole or prices is None or first_break(session) < session.model_calls:
+        return None
+    if recorded <= whole * (1 + APART):
+        return None
+    dated = f", {prices.date}" if prices.date else ""
+    return Shown(
+        f"by its recorded usage the session cost {recorded:.2f} US dollars, {recorded / whole - 1:.0%} more than the "
+        f"{whole:.2f} that are modelled at the same prices ({prices.source}{dated})",
+        "the modelled prompt cache never expires, and every token that was sent before is cached: compare modelled "
+        "costs with one another, not with a bill",
+        (),
+        {
+            "recorded_usd": recorded,
+            "modelled_usd": whole,
+            "price_source": prices.source,
+            "price_date": prices.date or None,
+        },
+    )
+
+
 def _dear(case: Case) -> Shown | None:
     share = case.above("m4.cost_share", DEAR)
     prices = case.trace.prices
@@ -257,6 +283,13 @@ KINDS = (
         "at least half of the calls do not begin like the one before, or half of what is sent is not cached",
         ("m3",),
         _thrash,
+    ),
+    FindingKind(
+        "cost-below-recorded",
+        Severity.INFO,
+        "the modelled cost, with a prompt cache that never expires, is more than 5 % below that of the recorded usage",
+        ("m3",),
+        _modelled,
     ),
     FindingKind(
         "summarizer-dear", Severity.INFO, "the summarizer makes more than a quarter of the whole cost", ("m4",), _dear
