@@ -1,4 +1,4 @@
-"""What the commands that choose and judge have in common on the command line."""
+"""What the commands that do not have every format have in common on the command line."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from compactctl.errors import MissingPathError, UnreadableError
+from compactctl.errors import MissingPathError, UnreadableError, UsageError
 from compactctl.ports import Option
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve
 
@@ -59,6 +59,7 @@ Config = Annotated[str | None, typer.Option(help="Settings file. [default: neare
 NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no settings file.")]
 Subagents = Annotated[bool, typer.Option("--subagents", help="Also load the threads of subagents.")]
 Format = Annotated[str | None, typer.Option("--format", "-f", help="table, json, jsonl, ... on stdout.")]
+PlainFormat = Annotated[str | None, typer.Option("--format", "-f", help="table or json; json is the same as --json.")]
 Output = Annotated[
     list[str] | None, typer.Option("--output", "-o", help="Also write this file, format by suffix; repeatable.")
 ]
@@ -77,6 +78,13 @@ def resolved(flags: Mapping[str, Any], config: str | None, no_config: bool, assi
     # A file that was found may have come with the project, and so may one that lies in it.
     own = bool(config) and path is not None and not path.resolve().is_relative_to(Path.cwd().resolve())
     return replace(settings, trusted=own)
+
+
+def json_wanted(command: str, flag: bool, format: str | None) -> bool:
+    """Say whether a command that has a table and JSON alone is to give JSON; raises UsageError for another format."""
+    if format not in (None, "table", "json"):
+        raise UsageError(f"{command} has no {format}; it has table, json")
+    return flag or format == "json"
 
 
 def summarizer_flags(command: Callable[..., int]) -> Callable[..., int]:

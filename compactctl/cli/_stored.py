@@ -53,30 +53,36 @@ def stored_document(store: Store, session: str, run: Run | str | None = None) ->
     raise NothingMatchedError(f"session {session!r} has no complete run{f' {wanted}' if wanted else ''}")
 
 
-def names_of(store: Store, sessions: Sequence[str]) -> list[str]:
-    """Give the stored names of the sessions asked for (ids or unique prefixes), or of all that the store holds.
+def names_of(store: Store, sessions: Sequence[str], *, half_gone: bool = False, also: str = "") -> list[str]:
+    """Give the stored names of the sessions asked for (ids or unique beginnings), or of all that the store holds.
 
-    Raises NothingMatchedError for an unknown one, UsageError for a prefix of several.
+    ``half_gone`` also knows sessions whose deletion was begun and not finished; ``also`` ends the message about an
+    unknown one. Raises NothingMatchedError where any is unknown, UsageError for the beginning of several.
     """
     store.must_exist()
-    held = store.stored_names()
+    held = sorted(store.layout.names() | written_down(store.layout).keys()) if half_gone else store.stored_names()
     if not sessions:
         return held
+    known = set(held)
     found: dict[str, None] = {}
+    unknown: list[str] = []
+    several: list[str] = []
     for session in sessions:
-        try:
-            found.update(dict.fromkeys(store.resolve(session)))
-            continue
-        except NothingMatchedError:
-            if not session:
-                raise
-        alike = [name for name in held if name.startswith(session)]
-        if len(alike) > 1:
-            shown = ", ".join(alike[:5]) + (f" and {len(alike) - 5} more" if len(alike) > 5 else "")
-            raise UsageError(f"{session!r} is the beginning of {len(alike)} sessions: {shown}")
+        alike = [name for name in store.layout.resolve(session) if name in known]
+        alike = alike or ([session] if session in known else [])
+        if not alike and session:
+            alike = [name for name in held if name.startswith(session)]
+            if len(alike) > 1:
+                shown = ", ".join(alike[:5]) + (f" and {len(alike) - 5} more" if len(alike) > 5 else "")
+                several.append(f"{session!r} is the beginning of {len(alike)} sessions: {shown}")
+                continue
         if not alike:
-            raise NothingMatchedError(f"{str(store.layout.state_dir)!r} holds no session {session!r}")
-        found[alike[0]] = None
+            unknown.append(repr(session))
+        found.update(dict.fromkeys(alike))
+    if unknown:
+        raise NothingMatchedError(f"{str(store.layout.state_dir)!r} holds no session {', '.join(unknown)}{also}")
+    if several:
+        raise UsageError("; ".join(several) + also)
     return list(found)
 
 

@@ -28,6 +28,7 @@ def show(
     no_config: opt.NoConfig = False,
     set: opt.Set = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    format: opt.PlainFormat = None,
 ) -> int:
     """Show every setting, its value and where it is from: flag, environment, file or default.
 
@@ -43,7 +44,7 @@ def show(
         short = next((option.short for option in setup.spec.options if option.name == name), "")
         written = settings.options.get(name) or settings.options.get(short)
         rows[f"set.{name}"] = (value, written.origin if written else "default")
-    if json:
+    if opt.json_wanted("config show", json, format):
         listed = {name: {"value": value, "origin": origin} for name, (value, origin) in rows.items()}
         document = {"schema_version": SCHEMA_VERSION, "tool_version": compactctl.__version__, "settings": listed}
         sys.stdout.flush()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compactctl.cli._options import Config, NoConfig, RecordsDir, StateDir, resolved
+from compactctl.cli._options import Config, NoConfig, PlainFormat, RecordsDir, StateDir, json_wanted, resolved
 from compactctl.errors import NotConfirmedError, StoreError, UsageError
 from compactctl.reports._safe import safe
+from compactctl.reports._words import quantity, size
 
 if TYPE_CHECKING:
     from compactctl.store.gc import PlannedSession
@@ -22,7 +23,9 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def gc(
-    sessions: Annotated[list[str] | None, typer.Argument(help="Ids of the sessions to remove.")] = None,
+    sessions: Annotated[
+        list[str] | None, typer.Argument(help="Ids of the sessions to remove, or how they begin.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would go; write nothing.")] = False,
     older_than: Annotated[
         str | None, typer.Option(help="Only sessions last written longer ago than this: 14d, 12h, 2w. Needs --yes.")
@@ -34,6 +37,7 @@ def gc(
     everything: Annotated[bool, typer.Option("--all", help="Every session of the store. Needs --yes.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="List every file as JSON.")] = False,
+    format: PlainFormat = None,
     wait: Annotated[float | None, typer.Option(min=0, help="Seconds to wait for a session that is in use.")] = None,
     state_dir: StateDir = None,
     records_dir: RecordsDir = None,
@@ -53,13 +57,16 @@ def gc(
       compactctl gc --keep-runs 3 --yes      old runs of every session
       compactctl gc --state-dir .harness9 --records-dir ~/.harness9/compaction_records 4f1c2a
     """
+    as_json = json_wanted("gc", as_json, format)
+    from compactctl.cli._stored import names_of
     from compactctl.store import open_store
     from compactctl.store.gc import Selection, apply_gc, plan_gc
 
     settings = resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, None)
     store = open_store(settings["state_dir"], settings["records_dir"])
+    chosen = names_of(store, sessions, half_gone=True, also="; nothing was removed") if sessions else ()
     selection = Selection(
-        tuple(sessions or ()),
+        tuple(chosen),
         everything,
         None if older_than is None else seconds(older_than),
         keep_runs,
@@ -75,10 +82,10 @@ def gc(
     if everything or older_than is not None or keep_runs is not None:
         _confirm(plan, yes)
     freed = apply_gc(store, plan, wait)
-    _answer(as_json, plan, freed, [f"removed {_count(freed.files, 'file')}, freed {_size(freed.bytes)}"])
+    _answer(as_json, plan, freed, [f"removed {quantity(freed.files, 'file')}, freed {size(freed.bytes)}"])
     if freed.kept:
         raise StoreError(
-            f"{_count(len(freed.kept), 'entry', 'entries')} that compactctl did not make were left: {freed.kept[0]!r}"
+            f"{quantity(len(freed.kept), 'entry', 'entries')} that compactctl did not make were left: {freed.kept[0]!r}"
         )
     return 0
 
@@ -99,14 +106,14 @@ def describe(plan: Sequence[PlannedSession]) -> list[str]:
     """Give the plan as lines for a person."""
     lines = []
     for planned in plan:
-        what = "" if planned.runs is None else f"{_count(len(planned.runs), 'run')} of it, "
+        what = "" if planned.runs is None else f"{quantity(len(planned.runs), 'run')} of it, "
         begun = " (begun by an earlier gc)" if planned.unfinished else ""
-        files = _count(len(planned.files), "file")
-        lines.append(f"{safe(planned.session)}: {what}{files}, {_size(planned.bytes)}{begun}")
+        files = quantity(len(planned.files), "file")
+        lines.append(f"{safe(planned.session)}: {what}{files}, {size(planned.bytes)}{begun}")
         lines.extend(f"  stays: {safe(path)}" for path in planned.foreign)
     total = sum(len(planned.files) for planned in plan)
-    size = _size(sum(planned.bytes for planned in plan))
-    lines.append(f"to remove: {_count(len(plan), 'session')}, {_count(total, 'file')}, {size}")
+    freed = size(sum(planned.bytes for planned in plan))
+    lines.append(f"to remove: {quantity(len(plan), 'session')}, {quantity(total, 'file')}, {freed}")
     return lines
 
 
@@ -134,13 +141,3 @@ def _answer(as_json: bool, plan: Sequence[PlannedSession], freed: Freed | None, 
         "left": [] if freed is None else freed.kept,
     }
     print(encode(root_document("gc", {}, [planned.to_json() for planned in plan], **more), indent=True).decode())
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def _size(count: int) -> str:
-    from compactctl.reports._words import size
-
-    return size(count)

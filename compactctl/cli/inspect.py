@@ -6,7 +6,8 @@ from typing import Any
 
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
-from compactctl.cli._output import targets, write
+from compactctl.cli._decide import decision_targets
+from compactctl.cli._output import write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._work import window_of
 from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
@@ -37,7 +38,7 @@ def inspect(
     if not paths:
         raise UsageError("inspect needs at least one transcript: a file, a directory, a pattern, or - for stdin")
     settings = opt.resolved({"window": window, "jobs": jobs}, config, no_config, None)
-    wanted = targets(format, output)
+    wanted = decision_targets("inspect", format, output)
     account = Account()
     documents: list[dict[str, Any]] = []
     errors: list[CompactctlError] = []

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import compactctl
+from compactctl.cli._options import PlainFormat, json_wanted
 from compactctl.cli._output import ROOM as REPORTS
 from compactctl.measures._spec import MeasureSpec
 from compactctl.ports import CompactorSpec, MeterSpec, SummarizerSpec
@@ -35,6 +36,7 @@ class What(StrEnum):
 def list_(
     what: Annotated[What, typer.Argument(help="What to list.")],
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    format: PlainFormat = None,
 ) -> int:
     """List compactors with their options, formats, summarizers, meters, measures, findings or reports.
 
@@ -44,7 +46,7 @@ def list_(
       compactctl list measures --json
     """
     rows = list(_rows(what))
-    if json:
+    if json_wanted("list", json, format):
         document = {"schema_version": SCHEMA_VERSION, "tool_version": compactctl.__version__, str(what): rows}
         sys.stdout.flush()
         sys.stdout.buffer.write(encode(document, indent=True) + b"\n")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compactctl.cli._options import Config, NoConfig, RecordsDir, StateDir, resolved
+from compactctl.cli._options import Config, NoConfig, PlainFormat, RecordsDir, StateDir, json_wanted, resolved
 from compactctl.errors import BudgetError, LockedError, NotConfirmedError
 from compactctl.reports._safe import safe
+from compactctl.reports._words import quantity
 
 if TYPE_CHECKING:
     from compactctl.store import Store
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def verify(
-    sessions: Annotated[list[str] | None, typer.Argument(help="Ids of the sessions to check. [default: all]")] = None,
+    sessions: Annotated[
+        list[str] | None, typer.Argument(help="Ids of the sessions to check, or how they begin. [default: all]")
+    ] = None,
     repair: Annotated[
         bool,
         typer.Option(
@@ -30,6 +33,7 @@ def verify(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Repair without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Give the result as JSON.")] = False,
+    format: PlainFormat = None,
     wait: Annotated[float | None, typer.Option(min=0, help="Seconds to wait for a session that is in use.")] = None,
     state_dir: StateDir = None,
     records_dir: RecordsDir = None,
@@ -48,6 +52,8 @@ def verify(
       compactctl verify --repair --yes        do it
       compactctl verify --state-dir .harness9 --records-dir ~/.harness9/compaction_records
     """
+    as_json = json_wanted("verify", as_json, format)
+    from compactctl.cli._stored import names_of
     from compactctl.store import open_store
     from compactctl.store.repair import apply_repair, plan_repair
     from compactctl.store.verify import verify as check
@@ -55,13 +61,14 @@ def verify(
     settings = resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, None)
     store = open_store(settings["state_dir"], settings["records_dir"])
     store.must_exist()
-    steps = plan_repair(store, sessions) if repair else ()
+    chosen = names_of(store, sessions) if sessions else None
+    steps = plan_repair(store, chosen) if repair else ()
     if steps:
         print("\n".join(f"{safe(step.path)}: {step.action}" for step in steps), file=sys.stderr)
         _confirm(yes)
         done = apply_repair(store, steps, wait)
         print(f"{done} of {len(steps)} repairs done", file=sys.stderr)
-    found = check(store, sessions, wait)
+    found = check(store, chosen, wait)
     _answer(as_json, found, steps)
     return _status(found, store)
 
@@ -79,10 +86,12 @@ def _status(found: Verified, store: Store) -> int:
     from compactctl.store.problems import Level
 
     if found.busy:
-        raise LockedError(f"{len(found.busy)} sessions are in use and were not checked: give --wait SECONDS")
+        raise LockedError(f"{quantity(len(found.busy), 'session')} in use and not checked: give --wait SECONDS")
     errors = found.count(Level.ERROR)
     if errors:
-        raise BudgetError(f"{str(store.layout.state_dir)!r} is damaged in {errors} places: replay those sessions again")
+        different = sum(alike[0].level is Level.ERROR for alike in grouped(found.problems))
+        places = quantity(errors, "place") + (f" ({different} different)" if different < errors else "")
+        raise BudgetError(f"{str(store.layout.state_dir)!r} is damaged in {places}: replay those sessions again")
     return 0
 
 
@@ -106,12 +115,19 @@ def _answer(as_json: bool, found: Verified, steps: Sequence[RepairStep]) -> None
         }
         print(encode(root_document("verify", {}, [], **more), indent=True).decode())
         return
-    for problem in found.problems:
-        print(line_of(problem))
-    print(
-        f"checked {found.sessions} sessions, {found.runs} runs, {found.records} records, {found.files} files: "
-        + ", ".join(f"{found.count(level)} {level}" for level in _levels())
-    )
+    for alike in grouped(found.problems):
+        print(line_of(alike[0]) + (f" (here first, {len(alike)} times in all)" if len(alike) > 1 else ""))
+    words = ((found.sessions, "session"), (found.runs, "run"), (found.records, "record"), (found.files, "file"))
+    checked = ", ".join(quantity(number, word) for number, word in words)
+    print(f"checked {checked}: " + ", ".join(f"{found.count(level)} {level}" for level in _levels()))
+
+
+def grouped(problems: Iterable[Problem]) -> list[list[Problem]]:
+    """Put what is said of one file in the same words together, in the order of the first: a place a record, often."""
+    groups: dict[tuple[Level, str, str], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault((problem.level, problem.path, problem.text), []).append(problem)
+    return list(groups.values())
 
 
 def line_of(problem: Problem) -> str:

@@ -148,9 +148,9 @@ class Base:
     def lone_results(self) -> frozenset[int]:
         """The indices of results whose tool-call id no other result has, in upper or lower case."""
         if self._lone_results is None:
-            ids = [message.tool_call_id.casefold() for message in self.messages]
-            counts = Counter(ids)
-            self._lone_results = frozenset(i for i, call_id in enumerate(ids) if call_id and counts[call_id] == 1)
+            ids = [(i, m.tool_call_id.casefold()) for i, m in enumerate(self.messages) if m.tool_call_id]
+            counts = Counter([call_id for _, call_id in ids])
+            self._lone_results = frozenset([i for i, call_id in ids if counts[call_id] == 1])
         return self._lone_results
 
     def large_results(self, threshold: int) -> list[int]:

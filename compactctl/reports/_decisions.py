@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TEXTS = {"tune": tuning_text, "compare": comparison_text, "check": verdict_text}
-# The formats that these commands can give; pictures are of what can be drawn.
+# The formats that these commands and ``inspect`` can give; pictures are of what can be drawn.
 FORMATS = {
+    "inspect": ("table", "json", "jsonl", "csv", "markdown"),
     "tune": ("table", "json", "jsonl", "csv", "markdown", "parquet", "png", "svg"),
     "compare": ("table", "json", "jsonl", "csv", "markdown", "parquet", "png", "svg"),
     "check": ("table", "json", "jsonl", "csv", "markdown", "parquet", "junit", "github"),

@@ -48,6 +48,15 @@ def tiers(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {name.capitalize()}" for name, n in counts.items() if n) or "none"
 
 
+def quantity(number: int, one: str, many: str = "") -> str:
+    """Give a number with its word, in singular or plural.
+
+    >>> quantity(1, "finding"), quantity(1200, "session"), quantity(2, "entry", "entries")
+    ('1 finding', '1,200 sessions', '2 entries')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def turn_range(turns: Sequence[Any]) -> str:
     """Give turns in short: single ones, or the first and last of many.
 

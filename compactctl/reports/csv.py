@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactctl.reports._decisions import decision_table
+from compactctl.reports._facts import facts_table
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
-from compactctl.reports._tables import table
+from compactctl.reports._tables import Table, table
 
 # A cell that begins with one of these is a formula to some spreadsheet; the last four are their full-width forms.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -18,12 +19,18 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 def render(document: Mapping[str, Any]) -> bytes:
     """Give the table with a line of column names; unknown values are empty, numbers are never quoted or prefixed."""
-    made = decision_table(document) or table(document)
+    made = _table(document)
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([column.name for column in made.columns])
     writer.writerows([cell(value) for value in row] for row in made.rows)
     return out.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _table(document: Mapping[str, Any]) -> Table:
+    if document["command"] == "inspect":
+        return facts_table(document)
+    return decision_table(document) or table(document)
 
 
 def cell(value: Any) -> Any:

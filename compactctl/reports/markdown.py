@@ -9,12 +9,13 @@ from typing import Any
 
 from compactctl.model import Tier
 from compactctl.reports._decisions import decision_markdown
+from compactctl.reports._facts import fact_rows
 from compactctl.reports._notices import notices
 from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import short_tiers, summary_words
-from compactctl.reports._words import percent, size, tokens
+from compactctl.reports._words import percent, quantity, size, tokens
 
 # A step summary above 1 MiB is dropped whole; this many rows stay far below.
 MOST_SESSIONS = 200
@@ -50,6 +51,8 @@ def render(document: Mapping[str, Any]) -> bytes:
     decided = decision_markdown(document)
     if decided is not None:
         return decided
+    if document["command"] == "inspect":
+        return _facts(document)
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     lines = [f"## compactctl {text(document['tool_version'])}: {len(sessions)} sessions", ""]
     lines += [f"- {name}: {text(value)}" for name, value in header(document)]
@@ -61,6 +64,24 @@ def render(document: Mapping[str, Any]) -> bytes:
     if any(session.get("text_omitted") for session in sessions):
         lines += ["_Anchors, summaries and file names are left out; `--include-text` puts them in._", ""]
     return "\n".join(lines).encode("utf-8", "backslashreplace")
+
+
+def _facts(document: Mapping[str, Any]) -> bytes:
+    """Give what ``inspect`` says: a row a session, and below it what a row has no room for."""
+    sessions = document["sessions"]
+    lines = [f"## compactctl inspect {text(document['tool_version'])}: {quantity(len(sessions), 'session')}", ""]
+    lines += _head(("session", *(name for name, _ in fact_rows(sessions[0]))), "l" * 10)
+    lines += [_row(text(s["session_id"]), *(text(value) for _, value in fact_rows(s))) for s in sessions]
+    skipped = [
+        f"- {text(s['session_id'])}, line {row['line']}: {text(row['reason'])}"
+        for s in sessions
+        for row in s["skipped_lines"]
+    ]
+    if skipped:
+        lines += ["", "### Skipped lines", "", *skipped[:MOST_NOTICES]]
+        if len(skipped) > MOST_NOTICES:
+            lines += [f"- and {len(skipped) - MOST_NOTICES} more"]
+    return "\n".join([*lines, ""]).encode("utf-8", "backslashreplace")
 
 
 def _findings(sessions: Sequence[Mapping[str, Any]]) -> list[str]:

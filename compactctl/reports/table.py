@@ -74,7 +74,13 @@ class Screen:
                 continue
             self.line(f"  {notice.head}", _STYLES.get(notice.tier, ""))
             self.line(f"      {notice.details}")
-        if not session["compactions"]:
+        if leapt := session.get("leapt"):
+            self.line(
+                f"  and {leapt['turns']:,} turns at Warn in {leapt['stretches']:,} stretches: "
+                f"{leapt['offloaded']:,} offload({size(leapt['offloaded_bytes'])}); --verbose shows each",
+                "dim",
+            )
+        elif not session["compactions"]:
             self.line("  no compaction")
         self.occupancy(session)
         self.measures(session)
