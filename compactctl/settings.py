@@ -213,7 +213,7 @@ def setting_of(option: Option) -> Setting:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("compactor", "progressive", text, "the compactor to replay with"),
-    Setting("window", None, optional(whole(1, LARGE)), "context window in tokens (default: recorded, inferred, model table)"),
+    Setting("window", None, optional(whole(1, LARGE)), "context window (default: recorded, inferred, model table)"),
     Setting("history", None, optional(one_of("view", "write-back")), "whether a compaction's view becomes the history"),
     Setting("recorded", "ignore", one_of("ignore", "follow"), "what to do with the session's own compactions"),
     Setting("meter", None, optional(text), "the meter that tiers follow (default: the compactor's own)"),

@@ -8,6 +8,7 @@ from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_tu
 from compactctl.measures._cost import summarizer_cost
 from compactctl.measures.m3 import unpaid
 from compactctl.measures.m4 import avoidable, largest_input, summaries, summary_level
+from compactctl.meters._recorded import first_break
 from compactctl.model import CompactionRecord
 from compactctl.ports import Span
 
@@ -16,6 +17,7 @@ DEAR = 0.25  # of the cost of the whole replay
 THRASH = 50  # rewrites for each hundred calls
 COLD = 0.5  # of the tokens sent found in the cache
 FEW_CALLS = 10
+APART = 0.05  # of the modelled cost
 _FAILED = "summary failed"
 
 

@@ -13,6 +13,7 @@ from compactctl.meters._recorded import segments
 
 LOW, HIGH = 0.9, 1.1  # an estimate ratio between them is true enough
 NEAR = 0.9  # of the window
+TELLING = 0.05  # of a threshold, so much must have been seen to judge it
 EARLY = 0.5  # of the window, in real tokens
 _BLIND_METERS = ("bytes4",)
 
@@ -53,7 +54,7 @@ def _estimate(case: Case) -> Shown | None:
     levels = case.levels()
     if line is None or case.trace.window <= 0:
         return None
-    overhead, slope = line
+    overhead, slope, seen = line
     window = float(case.trace.window)
     # A compactor without thresholds of its own is judged at the window.
     named = levels or [("the window", window)]
@@ -62,7 +63,8 @@ def _estimate(case: Case) -> Shown | None:
     over = case.value("m1.overshoot_turns") or 0
     if all(LOW <= each <= HIGH for _, _, each in judged) and LOW <= ratio <= HIGH:
         return None
-    late = bool(levels) and level * ratio > window
+    # What little a short session holds tells its rate, but not that of a session that comes to its thresholds.
+    late = bool(levels) and level * ratio > window and seen >= TELLING * level
     really = f"; {name} {level / window:.2f} is {level * ratio / window:.2f} of the real window" if levels else ""
     what = "fewer tokens than there are" if ratio > 1 else "more tokens than there are"
     meter = case.situation.meter or "its own"
@@ -88,17 +90,37 @@ def _estimate(case: Case) -> Shown | None:
     )
 
 
-def _true_line(case: Case) -> tuple[float, float] | None:
-    """Give (a, b) of real tokens = a + b * decision tokens, over all that was recorded; None where nothing counts."""
+def _true_line(case: Case) -> tuple[float, float, int] | None:
+    """Give (a, b, n) of real tokens = a + b * decision tokens, from n decision tokens; None where nothing counts.
+
+    Of text alone: what images and base64 data cost is another finding's.
+    """
     trace = case.trace
     base, scale, none = trace.base, trace.scale, MeterContext(0, Standing.CHANGED)
     own = base.meter.tokens(base.prefix[base.offset], none)
     real = scale.meter.tokens(scale.prefix[base.offset], none)
-    counted = base.meter.tokens(base.prefix[-1], none) - own
-    if counted <= 0:
+    counted, weight = _text_weights(case)
+    seen = base.meter.tokens(base.prefix[base.offset] + counted, none) - own
+    if seen <= 0:
         return None
-    slope = (scale.meter.tokens(scale.prefix[-1], none) - real) / counted
-    return real - slope * own, slope
+    slope = (scale.meter.tokens(scale.prefix[base.offset] + weight, none) - real) / seen
+    return real - slope * own, slope, seen
+
+
+def _text_weights(case: Case) -> tuple[int, int]:
+    """Give what all messages of text alone weigh under the compactor's meter and under that of real tokens."""
+    base, scale = case.trace.base, case.trace.scale
+    key = f"text weights {base.meter.name} {base.offset} {base.prefix[-1]} {scale.meter.name} {scale.prefix[-1]}"
+    known: tuple[int, int] | None = case.trace.shared.get(key)
+    if known is None:
+        text = [
+            at
+            for at, message in enumerate(base.messages)
+            if at >= base.offset and not image_count(message) and not base64_length(message.content)
+        ]
+        counted, real = (sum(one[at + 1] - one[at] for at in text) for one in (base.prefix, scale.prefix))
+        known = case.trace.shared[key] = (counted, real)
+    return known
 
 
 def _tiers_apart(case: Case) -> Shown | None:
