@@ -59,8 +59,9 @@ class Screen:
     def session(self, session: Mapping[str, Any], *, verbose: bool = False) -> None:
         """Write the head of a session and a notice for each compaction."""
         version = f" {session['harness_version']}" if session.get("harness_version") else ""
+        harness = session.get("harness") or session["format"]
         self.line(
-            f"{safe(session['session_id'])}  {safe(session['format'])}{safe(version)}, {session['turns']} turns, "
+            f"{safe(session['session_id'])}  {safe(harness)}{safe(version)}, {session['turns']} turns, "
             f"window {session['window']:,} ({safe(session['window_source'])})",
             "bold",
         )
