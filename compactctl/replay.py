@@ -14,9 +14,10 @@ from types import ModuleType
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
+from compactctl.context.lived import as_cleared
 from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Item, Kind, Meter, View
+from compactctl.context.view import Base, Kind, Meter, Standing, View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import (
     SYSTEM,
@@ -29,8 +30,6 @@ from compactctl.model import (
     Trigger,
 )
 from compactctl.ports import Clock, Compactor, HistoryMode, Quiet, RecordedCompactor, Span, Step, StepCompactor, Turn
-
-CLEARED_TEXT = "[cleared]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,8 @@ class Plan:
 
     ``compact_at`` are the turns at which the user forces a compaction. ``skip`` allows quiet turns to be skipped,
     ``leap`` also those at which a compactor only offloads what passes by.
-    ``limits`` is None where nobody said what a provider would accept.
+    ``limits`` is None where nobody said what a provider would accept. ``follow`` says that the history is what the
+    harness really sent, with ``compactions`` applied where they happened.
     """
 
     history: HistoryMode = HistoryMode.VIEW
@@ -63,6 +63,7 @@ class Plan:
     skip: bool = False
     clock: Clock | None = None
     leap: bool = False
+    follow: bool = False
 
 
 def base_of(
@@ -122,7 +123,7 @@ def replay(
     meter: Meter = getattr(driver, "meter", None) or Bytes4()
     base, compactions = base_of(session, meter, follow=recorded == "follow", overhead=overhead)
     mode = HistoryMode(history) if history else getattr(driver, "history", HistoryMode.VIEW)
-    plan = Plan(mode, compactions, frozenset(compact_at), limits, clock=clock)
+    plan = Plan(mode, compactions, frozenset(compact_at), limits, clock=clock, follow=recorded == "follow")
     for span in walk(base, driver, plan):
         yield Turn(span.turn, span.records, span.view, span.failed)
 
@@ -141,6 +142,8 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
     reality = _Reality(base, plan.compactions)
     scale = (plan.limits.scale or Scale(base, plan.limits.real)) if plan.limits else None
     history = base.view(0)
+    if plan.follow and history.pristine:
+        history = history.standing(Standing.SENT)
     turn = 0
     while turn < turns:
         before = history = reality.applied(history.advanced(turn))
@@ -250,19 +253,10 @@ class _Reality:
         while self._waiting and self._waiting[0].at + self._base.offset <= view.hi:
             compaction = self._waiting.pop(0)
             if compaction.kind == "micro":
-                view = self._cleared(view, frozenset(compaction.cleared))
+                view = as_cleared(view, compaction)
             else:
                 view = self._reset(view, compaction)
         return view
-
-    def _cleared(self, view: View, ids: frozenset[str]) -> View:
-        changes: list[tuple[int, Item]] = []
-        for position, item in enumerate(view.items()):
-            m = item.message
-            if m.tool_call_id in ids and item.kind is not Kind.CLEARED:
-                message = Message(m.role, CLEARED_TEXT, m.tool_calls, m.tool_call_id, m.name, m.is_error, m.timestamp)
-                changes.append((position, view.made(message, Kind.CLEARED, item.index)))
-        return view.swapped(changes)
 
     def _reset(self, view: View, compaction: RecordedCompaction) -> View:
         at = compaction.at + self._base.offset
@@ -270,7 +264,7 @@ class _Reality:
         replacement = [m for m in compaction.replacement or () if m.role != SYSTEM or not system]
         own = system + [view.made(m, Kind.REPLACED) for m in replacement]
         # What was recorded after the compaction goes on behind it.
-        pristine = not self._base.altered
+        pristine = Standing.CHANGED if self._base.altered else Standing.SENT
         return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, pristine)
 
 

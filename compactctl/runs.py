@@ -120,6 +120,10 @@ class Peak:
 _path_of = attrgetter("file_path")
 
 
+# What is said of the turns that were leapt over together.
+LEAPT = ("turns", "stretches", "offloaded", "offloaded_bytes")
+
+
 @dataclass(slots=True)
 class Tally:
     """What is counted while a replay goes by."""
@@ -138,6 +142,8 @@ class Tally:
     summary_input_tokens: int = 0
     summary_output_tokens: int = 0
     offload_failures: int = 0
+    # Turns at Warn that were leapt over, in how many stretches, and what was offloaded at them.
+    leapt: list[int] = field(default_factory=lambda: [0] * len(LEAPT))
 
     def add(self, span: Span, growth: Growth, scale: Scale) -> None:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
@@ -193,6 +199,8 @@ class Tally:
         if peak is not None:
             self.real_peak = Peak(*peak)
         self.offloaded.update(zip(leap.paths, leap.entries, strict=True))
+        more = (leap.warned, 1, len(leap.entries), sum([entry.bytes for entry in leap.entries]))
+        self.leapt = [one + another for one, another in zip(self.leapt, more, strict=True)]
 
 
 class Workbench:
@@ -348,7 +356,7 @@ def spans(
     """Replay a session under a setup, span by span."""
     base, compactions = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
     limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
-    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap)
+    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap, setup.recorded == "follow")
     return walk(base, compactor, plan)
 
 

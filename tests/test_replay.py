@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -22,12 +23,18 @@ from compactctl import (
     Turn,
     Usage,
     View,
+    load,
     replay,
 )
 from compactctl.compactors._list_face import record_of
 from compactctl.compactors.none import NoCompactor
 from compactctl.meters.bytes4 import Bytes4
+from compactctl.ports import CompactorSpec
+from compactctl.registry import plugin
 from compactctl.replay import Limits
+from compactctl.runs import Setup, Window, Workbench, run
+
+REAL = Path(__file__).parents[2] / "shared" / "sessions"
 
 
 class Says:
@@ -272,3 +279,15 @@ def test_an_unknown_history_mode_is_refused(history: str) -> None:
     """The two modes have one spelling each."""
     with pytest.raises(ValueError, match=history):
         list(replay(conversation(1), NoCompactor(), history))
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the recorded sessions are not beside this checkout")
+@pytest.mark.parametrize("name", ["cc-fdd24234", "cc-3a782158"])
+def test_what_was_followed_is_what_was_sent(name: str) -> None:
+    """With no compactor and the recorded compactions followed, real tokens are the recorded prompts, turn by turn."""
+    session = next(iter(load(REAL / "claude-code-real" / f"{name}.jsonl.gz")))
+    spec = plugin("compactctl.compactors", CompactorSpec, "none", "compactor")
+    setup = Setup(spec, {option.name: option.default for option in spec.options}, recorded="follow")
+    outcome = run(Workbench(session, Window(200_000, "flag")), setup, summarizer=None, measures=["m2"])
+
+    assert all(point.simulated == point.recorded for point in outcome.occupancy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compactctl.context.window import choose_window
@@ -35,6 +37,9 @@ def test_the_window_comes_from_the_first_source_that_knows() -> None:
     assert choose_window(None, session(compacted=260_000, model="known"), table) == (1_000_000, "inferred")
     assert choose_window(None, session(90_000, model="known"), table) == (400_000, "table")
     assert choose_window(None, session(90_000, model="strange"), table) == (200_000, "assumed")
+    claude = replace(session(90_000, model="known"), harness="claude-code")
+    assert choose_window(None, claude, table) == (200_000, "inferred")
+    assert choose_window(None, replace(session(250_000, model="known"), harness="claude-code"), table)[0] == 1_000_000
     assert choose_window(None, session(90_000, model="known")) == (200_000, "assumed")
 
 

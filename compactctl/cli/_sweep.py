@@ -190,19 +190,19 @@ class _Bench:
 
 def _here(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task]) -> Iterator[Done]:
     bench = _Bench(sessions, plan)
-    gc.collect()
-    # What was loaded stays; looking through it again and again is most of what a collector would do here.
-    gc.freeze()
+    # Replays make no cycles: all that a collector would do here is to look through the sessions again and again.
+    gc.disable()
     try:
         yield from map(bench.perform, tasks)
     finally:
-        gc.unfreeze()
+        gc.enable()
 
 
 def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
     ways = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("fork" if "fork" in ways else "spawn")
     gc.collect()
+    # Pages that a collector never touches stay shared with the workers.
     gc.freeze()
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(sessions, plan))
     try:
@@ -229,6 +229,7 @@ def _begin(sessions: Sequence[Session], plan: Plan) -> None:
     global _bench  # a process of the pool has no other place to keep what it works with
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    gc.disable()
     _bench = _Bench(sessions, plan)
 
 

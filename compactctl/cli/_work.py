@@ -139,6 +139,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
             memory_extractor=make_extractor(summarizer, remember) if settings["extract_memories"] else None,
             measures=measures,
             skip=work.skip,
+            figures_only=work.skip,
             watch=watch,
         )
         return session_document(outcome, head) | ({"facts_kept": facts} if settings["extract_memories"] else {})

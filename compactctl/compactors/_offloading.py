@@ -122,7 +122,8 @@ class Offloading:
     ) -> _Placeholder | None:
         text = item.message.content
         if isinstance(offloader, OffloaderBase):
-            done = offloader.offload(item.message, text, self.preview_bytes or None)
+            tool = view.base.tool_names[item.index] if item.index >= 0 else ""
+            done = offloader.offload(item.message, text, self.preview_bytes or None, tool)
         else:
             done = offloader.offload(item.message, text)
         if done is None:

@@ -11,11 +11,24 @@ from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._clearing import Clearing
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.compactors._reread import Reread, read_again
-from compactctl.context.view import Base, Kind, Meter, View
+from compactctl.context.lived import as_cleared
+from compactctl.context.view import Base, Kind, Meter, MeterContext, Standing, View
 from compactctl.context.weights import weight_reaching
 from compactctl.errors import SummarizerError
+from compactctl.meters._recorded import first_break
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import USER, CompactionRecord, Message, Origin, Session, Tier, Trigger, byte_length
+from compactctl.model import (
+    USER,
+    CompactionRecord,
+    Message,
+    Origin,
+    RecordedCompaction,
+    Session,
+    Tier,
+    Trigger,
+    byte_length,
+    changed,
+)
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
 OUTPUT_RESERVE = 20_000
@@ -58,6 +71,9 @@ class ClaudeCodeCompactor(ListFace):
     Second-hand, from descriptions and not from a source: the buffers, the files, the breakers and the tools whose
     results are cleared. Measured on recorded sessions: the turn of the first compaction, by version. ``clear`` clears
     old results first; none of the recorded automatic compactions had that, hence it is off.
+
+    A session of Claude Code's own recorded what it cleared by itself. Up to its first full compaction that is done here
+    as well, so that what is decided by, its recorded usage, is that of the view.
     """
 
     name = "claude-code"
@@ -94,7 +110,9 @@ class ClaudeCodeCompactor(ListFace):
         numbers = version_numbers(version)
         self.breaks_refills = not numbers or numbers >= FIRST_VERSION_WITH_REFILL_BREAKER
         self.stopped = ""
-        self._recorded_until = _first_full(session)
+        self._recorded_until = _recorded_until(session)
+        self._lived_through = _lived_through(session, self._recorded_until)
+        self._waiting: list[RecordedCompaction] = []
         self._own: _OwnCount | None = None
         self._failures = 0
         self._refills = 0
@@ -102,6 +120,33 @@ class ClaudeCodeCompactor(ListFace):
 
     def step(self, view: View, trigger: Trigger) -> Step:
         """Compact where the prompt has reached the threshold, or where the user says so."""
+        lived = self._lived(view)
+        step = self._decided(lived, trigger)
+        if lived is view:
+            return step
+        if step.view is lived and lived.generation > view.generation and step.record.tier is Tier.NONE:
+            record = self._record(view, lived, Tier.WARN, trigger, error=step.record.error, notes=("as_recorded",))
+            return Step(lived, record, True)
+        return Step(step.view, step.record, True, step.quiet)
+
+    def _lived(self, view: View) -> View:
+        """Give the view as Claude Code itself had it: what it cleared is cleared, up to its first full compaction."""
+        if self._lived_through is None or self.meter.name != "usage" or not view.pristine or view.base.altered:
+            return view
+        if view.turn == 0 and view.pristine == Standing.SENT:
+            # The replay itself follows what was recorded.
+            self._lived_through = None
+            return view
+        if view.turn > self._recorded_until:
+            return view if view.pristine == Standing.RECORDED else view.standing(Standing.CHANGED)
+        if view.pristine != Standing.SENT:
+            self._waiting = list(self._lived_through)
+            view = view.standing(Standing.SENT)
+        while self._waiting and self._waiting[0].at + view.base.offset <= view.hi:
+            view = as_cleared(view, self._waiting.pop(0))
+        return view
+
+    def _decided(self, view: View, trigger: Trigger) -> Step:
         if trigger is not Trigger.PRESSURE:
             self.stopped, self._failures, self._refills = "", 0, 0
             return self._compact(view, trigger)
@@ -130,11 +175,12 @@ class ClaudeCodeCompactor(ListFace):
     def occupied(self, view: View) -> int:
         """Give the tokens by which Claude Code decides: its last recorded usage and bytes / 4 of what came after.
 
-        The usage that it saw holds its own microcompactions, so up to the first full one it is taken as it is recorded,
-        whatever this replay leaves in the view. From there on the last usage of this history is what is added to. Only
-        where the meter counts by usage and the view is the recorded history; else it is the meter's own figure.
+        Recorded usage counts up to the first full compaction, which its own microcompactions are part of; of another
+        harness's session up to the first of any kind. From there on the last usage of this history is what is added to,
+        and in a view that is not what was recorded it is the meter's own figure.
         """
-        if self.meter.name != "usage" or not view.pristine:
+        following = self._lived_through is None and view.pristine == Standing.SENT
+        if self.meter.name != "usage" or not view.pristine or following:
             return view.tokens
         base = view.base
         if self._own is None or self._own.base is not base:
@@ -197,7 +243,7 @@ class ClaudeCodeCompactor(ListFace):
         error: str = "",
         notes: tuple[str, ...] = (),
     ) -> CompactionRecord:
-        return record_of(
+        record = record_of(
             before,
             after,
             tier=tier,
@@ -210,6 +256,12 @@ class ClaudeCodeCompactor(ListFace):
             answer=answer,
             summary_text=answer.text if answer else "",
         )
+        tokens = self.occupied(before)
+        if tokens == record.tokens_before or not tokens:
+            return record
+        # What it decided by is what it counts; of what clearing frees only the fit knows.
+        left = record.tokens_after if after.pristine == Standing.CHANGED else max(tokens - _freed(before, after), 0)
+        return changed(record, tokens_before=tokens, tokens_after=left, compression_ratio=left / tokens)
 
     def _promise(self) -> Quiet | None:
         if not self.meter.steady:
@@ -244,10 +296,29 @@ def _said(message: Message) -> int:
     )
 
 
-def _first_full(session: Session | None) -> int:
-    """Give the turn of the first recorded full compaction: up to it the recorded usage is that of this history."""
-    full = [c.before_model_call for c in session.compactions if c.kind == "full"] if session else []
-    return min(full, default=session.model_calls if session else 0)
+def _freed(before: View, after: View) -> int:
+    tokens = before.base.meter.tokens
+    was, is_now = (tokens(view.weight, MeterContext(view.turn, Standing.CHANGED)) for view in (before, after))
+    return was - is_now
+
+
+def _recorded_until(session: Session | None) -> int:
+    """Give the turn up to which recorded usage is that of the history that this compactor sees.
+
+    Claude Code's own microcompactions are part of that, another harness's are not.
+    """
+    if session is None:
+        return 0
+    if session.harness != "claude-code":
+        return first_break(session)
+    return min((c.before_model_call for c in session.compactions if c.kind == "full"), default=session.model_calls)
+
+
+def _lived_through(session: Session | None, until: int) -> tuple[RecordedCompaction, ...] | None:
+    """Give what Claude Code did itself before its first full compaction; None where it only let the history grow."""
+    if session is None or session.harness != "claude-code" or first_break(session) >= until:
+        return None
+    return tuple(c for c in session.compactions if c.kind == "micro" and c.before_model_call < until)
 
 
 def _check(options: Mapping[str, Any]) -> Iterable[str]:

@@ -95,10 +95,12 @@ class OffloaderBase:
         """Whether a result is to be offloaded: it has an id, is long enough and was not spilled when it was written."""
         return bool(message.tool_call_id and byte_length(text) > self.threshold and not text.startswith(SPILL_MARKER))
 
-    def offload(self, message: Message, text: str, preview_bytes: int | None = None) -> tuple[OffloadEntry, str] | None:
+    def offload(
+        self, message: Message, text: str, preview_bytes: int | None = None, tool: str = ""
+    ) -> tuple[OffloadEntry, str] | None:
         """Store a result and give its entry and placeholder; None where it is not to be offloaded.
 
-        ``preview_bytes`` bounds the preview of this one; with it, a result whose placeholder would not be smaller is
+        ``tool`` is whose result it is where the message does not say. ``preview_bytes`` bounds the preview of this one; with it, a result whose placeholder would not be smaller is
         not offloaded. Raises OffloadError where the file could not be written.
         """
         if not self.wants(message, text):
@@ -106,8 +108,9 @@ class OffloaderBase:
         # A placeholder may be long enough to be offloaded again; its file holds the result itself and stays as it is.
         known = self._placeholders.get(text) if text.startswith(PLACEHOLDER_MARKER) else None
         path = known or self.names.path(message.tool_call_id, text)
+        named = message.name or tool
         entry = OffloadEntry(
-            message.tool_call_id, message.name, path, byte_length(text), line_count(text), text=None if known else text
+            message.tool_call_id, named, path, byte_length(text), line_count(text), text=None if known else text
         )
         cap = self.preview_bytes if preview_bytes is None else preview_bytes
         placeholder = placeholder_text(entry, text, self.preview_lines, cap)
@@ -160,12 +163,14 @@ class NullOffloader(OffloaderBase):
         """Remember placeholders that another replay made; they are only looked at when something new comes."""
         self._recalled.append((placed, first, last))
 
-    def offload(self, message: Message, text: str, preview_bytes: int | None = None) -> tuple[OffloadEntry, str] | None:
+    def offload(
+        self, message: Message, text: str, preview_bytes: int | None = None, tool: str = ""
+    ) -> tuple[OffloadEntry, str] | None:
         """Give the entry and the placeholder of a result; see OffloaderBase."""
         for placed, first, last in self._recalled:
             self._placeholders.update((one.text, one.entry.file_path) for one in placed[first:last])
         self._recalled.clear()
-        return super().offload(message, text, preview_bytes)
+        return super().offload(message, text, preview_bytes, tool)
 
     def put(self, entry: OffloadEntry, text: str) -> None:
         """Keep nothing."""

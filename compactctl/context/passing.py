@@ -143,34 +143,36 @@ class Pass:
         low, high, room = self.low - base, self.high - base, room - real_base
         weights: list[int] = []
         real_weights = weights if same else []
-        until, warned = stop, 0
-        saved, push = grown[done], weights.append
-        for turn in range(now + 1, stop):
+        warned = 0
+        saved, turn = grown[done], now + 1
+        while turn < stop:
             weight = recorded[turn] + saved
             after = done
-            is_warned = weight >= low
-            if is_warned:
-                if weight >= high:
-                    until = turn
+            if weight < low:
+                # Nothing is done until the view has grown to ``low``: these turns are taken together.
+                until = bisect_left(recorded, low - saved, turn, stop)
+                until = bisect_left(real.recorded, room - real.grown[done], turn, until)
+                weights += [height + saved for height in recorded[turn:until]]
+                if not same:
+                    real_weights += [height + real.grown[done] for height in real.recorded[turn:until]]
+                if until == turn:
                     break
-                if behind[turn] > done:
-                    after = behind[turn]
-                    weight += grown[after] - saved
-            if same:
-                if weight >= room:
-                    until = turn
-                    break
-            else:
-                real_weight = real.recorded[turn] + real.grown[after]
-                if real_weight >= room:
-                    until = turn
-                    break
+                turn = until
+                continue
+            if weight >= high:
+                break
+            if behind[turn] > done:
+                after = behind[turn]
+                weight += grown[after] - saved
+            real_weight = weight if same else real.recorded[turn] + real.grown[after]
+            if real_weight >= room:
+                break
+            warned += 1
+            done, saved = after, grown[after]
+            weights.append(weight)
+            if not same:
                 real_weights.append(real_weight)
-            if is_warned:
-                warned += 1
-                if after > done:
-                    done, saved = after, grown[after]
-            push(weight)
+            turn += 1
         if not weights:
             return None
-        return Leap(passing, now, until, Heights(weights, base), Heights(real_weights, real_base), warned, first, done)
+        return Leap(passing, now, turn, Heights(weights, base), Heights(real_weights, real_base), warned, first, done)

@@ -20,11 +20,19 @@ from compactctl.context.pairing import PairIndex, stand_in, walk_pairs
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, Message, byte_length
 
 
+class Standing(IntEnum):
+    """What a view has to do with what was recorded; only CHANGED is false, and True is as good as RECORDED."""
+
+    CHANGED = 0  # nobody ever sent it
+    RECORDED = 1  # all that was recorded, as if the harness had never compacted
+    SENT = 2  # what the harness sent, its own compactions included, also those that left no record
+
+
 class MeterContext(NamedTuple):
-    """Where a total is asked for: before which turn, and whether the view is still the recorded history."""
+    """Where a total is asked for: before which turn, and what the view has to do with the recorded history."""
 
     turn: int
-    pristine: bool
+    pristine: int
 
 
 class Meter(Protocol):
@@ -140,9 +148,9 @@ class Base:
     def lone_results(self) -> frozenset[int]:
         """The indices of results whose tool-call id no other result has, in upper or lower case."""
         if self._lone_results is None:
-            ids = [message.tool_call_id.casefold() for message in self.messages]
-            counts = Counter(ids)
-            self._lone_results = frozenset(i for i, call_id in enumerate(ids) if call_id and counts[call_id] == 1)
+            ids = [(i, m.tool_call_id.casefold()) for i, m in enumerate(self.messages) if m.tool_call_id]
+            counts = Counter([call_id for _, call_id in ids])
+            self._lone_results = frozenset([i for i, call_id in ids if counts[call_id] == 1])
         return self._lone_results
 
     def large_results(self, threshold: int) -> list[int]:
@@ -189,8 +197,8 @@ class View(Sequence[Message]):
     """An immutable sequence of messages with their weights; compactors derive new views from it.
 
     ``turn`` is the number of model calls made before it, ``weight`` its total, ``length`` the number of messages.
-    ``generation`` grows with each change that is not just more recorded messages. ``pristine`` says that nothing was
-    changed since the history was recorded.
+    ``generation`` grows with each change that is not just more recorded messages. ``pristine`` is its Standing: false
+    once a compactor changed what was recorded.
     """
 
     __slots__ = (
@@ -221,7 +229,7 @@ class View(Sequence[Message]):
         hi: int,
         turn: int,
         generation: int = 0,
-        pristine: bool = True,
+        pristine: int = True,
         tidy: bool = True,
         seam: tuple[int, int] | None = None,
     ) -> None:
@@ -413,6 +421,13 @@ class View(Sequence[Message]):
             self._tidy,
             self._seam,
         )
+
+    def standing(self, standing: Standing) -> View:
+        """Give the same view with another Standing."""
+        view = self.advanced(self.turn)
+        view.hi, view.length, view.weight = self.hi, self.length, self.weight
+        view.pristine = standing
+        return view
 
     def made(self, message: Message, kind: Kind, index: int = -1) -> Item:
         """Weigh a new message and give it as an item of this view's base."""

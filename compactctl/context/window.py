@@ -17,8 +17,9 @@ def choose_window(
     """Give the window in tokens and the word for its source: flag, recorded, inferred, table or assumed.
 
     Inferred: a prompt or a recorded automatic compaction above 200,000 tokens means a window of a million, an automatic
-    compaction below it one of 200,000, since harnesses compact a little before the end (formats.md 3.1 d). ``table``
-    knows the windows of models.
+    compaction below it one of 200,000, since harnesses compact a little before the end (formats.md 3.1 d). Claude Code
+    gives a model its large window only where the user asks for it, so that a session of it whose prompts stay below
+    200,000 had 200,000. ``table`` knows the windows of models.
 
     >>> choose_window(None, Session("s", ()))
     (200000, 'assumed')
@@ -32,7 +33,7 @@ def choose_window(
     largest = max([*automatic, *prompts], default=0)
     if largest > ASSUMED_WINDOW:
         return LARGE_WINDOW, INFERRED
-    if automatic:
+    if automatic or (session.harness == "claude-code" and prompts):
         return ASSUMED_WINDOW, INFERRED
     known = table(session.model) if table is not None and session.model else None
     if known is not None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from compactctl.context.prefix import shared_messages
 from compactctl.context.scale import Scale
-from compactctl.context.view import MeterContext, View
+from compactctl.context.view import MeterContext, Standing, View
 from compactctl.measures._own import Change, Piece, cut_pieces, own_changes
 from compactctl.measures._spec import Trace
+
+NOT_SENT = MeterContext(0, Standing.CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def _call_weights(trace: Trace) -> list[int]:
     return [prefix[index] for index in trace.base.calls]
 
 
-def _grown(scale: Scale, fixed: int, weights: Sequence[int], turn: int, pristine: bool) -> list[int]:
+def _grown(scale: Scale, fixed: int, weights: Sequence[int], turn: int, pristine: int) -> list[int]:
     """Give the tokens of consecutive turns of a view that only grows; ``weights`` are those of the recorded part."""
     tokens = scale.meter.tokens
     if scale.meter.steady:
@@ -94,7 +96,11 @@ def _load(trace: Trace) -> Load:
                 shared = meter.tokens(own.before(view, common), MeterContext(turn, False))
                 given = span.before
                 acted = given is None or given.generation != view.generation
-                if given is not None and given.pristine:
+                if last.pristine == Standing.SENT:
+                    # What this turn's own prompt says is what the harness made of it, so the last one is added to.
+                    was, is_now = (meter.tokens(last_fixed + weights[at], NOT_SENT) for at in (turn - 1, turn))
+                    grown = sent[-1] + is_now - was
+                elif given is not None and given.pristine:
                     grown = meter.tokens(prefix[given.hi], MeterContext(turn, True))
                 else:
                     grown = meter.tokens(last_fixed + weights[turn], MeterContext(turn, last.pristine))

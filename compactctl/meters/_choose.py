@@ -19,7 +19,7 @@ class Recorded:
 
     def __init__(self, session: Session, fallback: Calibrated) -> None:
         self.fallback = fallback
-        self._timeline = Timeline(session, list(map(fallback.weigh, session.messages)))
+        self._timeline = Timeline(session)
 
     def weigh(self, message: Message) -> int:
         """Give the weight of a message under the fit."""
@@ -27,7 +27,7 @@ class Recorded:
 
     def tokens(self, weight: int, context: MeterContext) -> int:
         """Give the recorded prompt of the turn, else what the fit says."""
-        call = self._timeline.own(context.turn, weight) if context.pristine else None
+        call = self._timeline.own(context.turn, context.pristine)
         return self.fallback.tokens(weight, context) if call is None else call.usage.prompt
 
 

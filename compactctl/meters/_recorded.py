@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 
-from compactctl.model import ASSISTANT, Origin, Session, Usage
+from compactctl.context.view import Standing
+from compactctl.model import ASSISTANT, Session, Usage
 
 # A prompt that falls by more than this share while the history only grew was cut by the harness without a record of it.
 # Smaller falls are thinking that is no longer sent, and reminders that come and go.
@@ -75,15 +75,24 @@ def segments(session: Session) -> list[Segment]:
     return found
 
 
+def first_break(session: Session) -> int:
+    """Give the turn from which on recorded usage is not that of the whole history; the number of turns for none.
+
+    That is where a compaction of any kind was recorded, or the prompt fell without one.
+    """
+    calls = [segment.calls[0].turn for segment in segments(session) if segment.context > 0]
+    recorded = [compaction.before_model_call for compaction in session.compactions]
+    return min(*calls, *recorded, session.model_calls, session.model_calls)
+
+
 class Timeline:
     """The recorded prompts of a session by turn, for views that are still the history in which they were recorded.
 
-    After a recorded compaction the weight of a view tells whether it is what the harness really sent (``--recorded
-    follow``) or the whole history as if there had been none. That one was never sent, so recorded usage says nothing
-    about it. ``weights`` are those of the session's messages under the meter that asks.
+    The whole history was sent up to the first compaction of any kind, recorded or seen as a fall of the prompt; from
+    there on recorded usage says nothing about it. A view that is what the harness really sent has all of its usage.
     """
 
-    def __init__(self, session: Session, weights: Sequence[int]) -> None:
+    def __init__(self, session: Session) -> None:
         self._usage: dict[int, Call] = {}
         self._context: dict[int, int] = {}
         for segment in segments(session):
@@ -92,12 +101,7 @@ class Timeline:
                 self._context[call.turn] = segment.context
         self._resets = sorted(compaction.at for compaction in session.compactions)
         self.calls = [i for i, message in enumerate(session.messages) if message.role == ASSISTANT]
-        self.prefix = list(accumulate(weights, initial=0))
-        kept = (
-            0 if message.origin is Origin.RECORDED_SUMMARY else weight
-            for message, weight in zip(session.messages, weights, strict=True)
-        )
-        self._whole = list(accumulate(kept, initial=0))
+        self._messages = len(session.messages)
         self._last: list[int | None] = []
         latest: int | None = None
         for turn in range(len(self.calls) + 1):
@@ -105,25 +109,26 @@ class Timeline:
             if turn in self._usage:
                 latest = turn
 
-    def own(self, turn: int, weight: int) -> Call | None:
+    def own(self, turn: int, standing: int) -> Call | None:
         """Give the call of a turn itself where its prompt is the history of that turn; None where it is not."""
         call = self._usage.get(turn)
-        return call if call is not None and self._is_real(turn, self._context[turn], weight) else None
+        return call if call is not None and _is_real(self._context[turn], standing) else None
 
-    def last(self, turn: int, weight: int) -> Call | None:
+    def last(self, turn: int, standing: int) -> Call | None:
         """Give the last recorded call before a turn where the history of the turn only grew since; None otherwise."""
         before = self._last[turn] if turn < len(self._last) else None
         if before is None or self._resets_before(turn) != self._resets_before(before):
             return None
         call = self._usage[before]
-        return call if self._is_real(turn, self._context[before], weight) else None
+        return call if _is_real(self._context[before], standing) else None
 
     def index(self, turn: int) -> int:
         """Give the index of the message of a turn; behind the last turn, the number of messages."""
-        return self.calls[turn] if turn < len(self.calls) else len(self.prefix) - 1
+        return self.calls[turn] if turn < len(self.calls) else self._messages
 
     def _resets_before(self, turn: int) -> int:
         return bisect_left(self._resets, self.index(turn) + 1)
 
-    def _is_real(self, turn: int, context: int, weight: int) -> bool:
-        return context == 0 or (self._resets_before(turn) > 0 and weight < self._whole[self.index(turn)])
+
+def _is_real(context: int, standing: int) -> bool:
+    return standing == Standing.SENT or (bool(standing) and context == 0)

@@ -26,7 +26,7 @@ class UsageMeter:
     def __init__(self, session: Session, fallback: Calibrated) -> None:
         self.fallback = fallback
         self.steady = not fallback.fit.segments
-        self._timeline = Timeline(session, list(map(fallback.weigh, session.messages)))
+        self._timeline = Timeline(session)
         self._estimates = list(
             accumulate((message_bytes(m) + 4 * IMAGE_TOKENS * image_count(m) for m in session.messages), initial=0)
         )
@@ -37,7 +37,7 @@ class UsageMeter:
 
     def tokens(self, weight: int, context: MeterContext) -> int:
         """Give the last recorded prompt and reply and bytes / 4 of what came after, else what the fit says."""
-        call = self._timeline.last(context.turn, weight) if context.pristine else None
+        call = self._timeline.last(context.turn, context.pristine)
         if call is None:
             return self.fallback.tokens(weight, context)
         estimates = self._estimates

@@ -12,7 +12,7 @@ from typing import Any
 
 import compactctl
 from compactctl.model import CompactionRecord, Tier
-from compactctl.runs import Outcome, Tally, settings_hash
+from compactctl.runs import LEAPT, Outcome, Tally, settings_hash
 
 SCHEMA_VERSION = 1
 # What a summary writes under an anchor's heading where it has nothing to say.
@@ -69,6 +69,7 @@ def session_document(outcome: Outcome, head: Mapping[str, Any]) -> dict[str, Any
         },
         "findings": [finding_document(finding) for finding in outcome.findings],
         "compactions": [compaction_document(record) for record in tally.compactions],
+        **({"leapt": dict(zip(LEAPT, tally.leapt, strict=True))} if any(tally.leapt) else {}),
     }
 
 

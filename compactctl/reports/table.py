@@ -14,7 +14,7 @@ from compactctl.reports._safe import safe
 from compactctl.reports._session_table import session_table, turns_words
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import finding_lines, in_depth, overview
-from compactctl.reports._words import blocks, percent, quantity, tokens
+from compactctl.reports._words import blocks, percent, quantity, size, tokens
 
 # Notices of one session beyond these are counted, not shown; --verbose shows every compaction.
 _FIRST_NOTICES, _LAST_NOTICES = 16, 4
@@ -40,7 +40,13 @@ def replayed_session(session: Mapping[str, Any], paper: Paper, *, verbose: bool 
             continue
         paper.wrapped(notice.head, "  ", notice.tier, hang=4)
         paper.wrapped(notice.details, "      ")
-    if not session["compactions"]:
+    if leapt := session.get("leapt"):
+        words = (
+            f"and {quantity(leapt['turns'], 'turn')} at Warn in {quantity(leapt['stretches'], 'stretch', 'stretches')}: "
+            f"{leapt['offloaded']:,} offload({size(leapt['offloaded_bytes'])}); --verbose shows each"
+        )
+        paper.wrapped(words, "  ", "dim")
+    elif not session["compactions"]:
         paper.line("  no compaction")
     _occupancy(session, paper)
     for title, figures in measure_lines(session["measures"]):

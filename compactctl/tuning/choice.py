@@ -7,7 +7,7 @@ any objective, and is better in the preferred one by more than noise; otherwise 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compactctl.measures._spec import Measured
@@ -219,12 +219,18 @@ def _gate_value(point: Sequence[Row], key: str) -> float:
 
 
 def _with_front(judged: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
-    passing = [point for point in judged if not point.broken]
+    # Whoever is dominated is dominated by one of the front, so that only these need be asked.
     front: list[Judged] = []
     for point in judged:
-        by = next((other.number for other in passing if _dominates(other, point, objectives)), None)
-        front.append(Judged(point.number, point.tuning, point.held_out, point.broken, by))
-    return front
+        if point.broken or any(_dominates(other, point, objectives) for other in front):
+            continue
+        front = [other for other in front if not _dominates(point, other, objectives)]
+        front.append(point)
+    found: list[Judged] = []
+    for point in judged:
+        by = next((other.number for other in front if _dominates(other, point, objectives)), None)
+        found.append(replace(point, dominated_by=by))
+    return found
 
 
 def _dominates(one: Judged, other: Judged, objectives: Sequence[Objective]) -> bool:

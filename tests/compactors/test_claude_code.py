@@ -228,11 +228,37 @@ def test_its_own_microcompactions_are_in_the_usage() -> None:
     usages = [Usage(1000, 0), Usage(500, 0), Usage(900, 0), Usage(100, 0)]
     messages = [m for usage in usages for m in (task(400), Message(ASSISTANT, "", usage=usage))]
     compactions = (RecordedCompaction("micro", "auto", 2, 1), RecordedCompaction("full", "auto", 6, 3))
-    session = Session("s", tuple(messages), compactions=compactions)
+    session = Session("s", tuple(messages), harness="claude-code", compactions=compactions)
     count = compactor(meter=UsageLike(), session=session)
     base = Base([*messages, Message(ASSISTANT, "")], UsageLike())
 
     assert [count.occupied(base.view(turn)) for turn in (1, 2, 3, 4)] == [1100, 600, 1000, 1000]
+
+
+def test_another_harness_cleared_what_is_not_cleared_here() -> None:
+    """Of its session recorded usage counts up to the first compaction of any kind, then what came after is added."""
+    usages = [Usage(1000, 0), Usage(500, 0), Usage(900, 0)]
+    messages = [m for usage in usages for m in (task(400), Message(ASSISTANT, "", usage=usage))]
+    session = Session("s", tuple(messages), compactions=(RecordedCompaction("micro", "auto", 2, 1),))
+    count = compactor(meter=UsageLike(), session=session)
+    base = Base([*messages, Message(ASSISTANT, "")], UsageLike())
+
+    assert [count.occupied(base.view(turn)) for turn in (1, 2, 3)] == [1100, 1200, 1200]
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the recorded sessions are not beside this checkout")
+def test_the_view_is_what_it_decides_by() -> None:
+    """Where Claude Code cleared results itself, the view has them cleared: no request fails that never failed."""
+    session = next(iter(load(REAL / "claude-code-real" / "cc-fdd24234.jsonl.gz")))
+    bench = Workbench(session, Window(200_000, "table"))
+    setup = Setup(COMPACTOR, {option.name: option.default for option in COMPACTOR.options})
+    tally = run(bench, setup, summarizer=OpaqueSummarizer()).tally
+
+    assert tally.failed_turns == 0
+    assert [(r.turn, r.tier) for r in tally.compactions] == [(44, Tier.WARN), (74, Tier.WARN), (100, Tier.FULL)]
+    # The boundaries say 157,692 tokens before the full one.
+    assert abs(tally.compactions[2].tokens_before - 157_692) < 500
+    assert tally.real_peak.tokens == 154_505
 
 
 def test_another_meter_is_asked_for_everything() -> None:

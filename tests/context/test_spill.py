@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from compactctl.compactors._offloading import Offloading
 from compactctl.compactors.progressive import ProgressiveCompactor
-from compactctl.context.offload import MemoryOffloader
+from compactctl.context.offload import MemoryOffloader, NullOffloader, OffloaderBase
 from compactctl.context.spill import SpillForm, SpillRule, rule_for, spilled
+from compactctl.context.view import Base
 from compactctl.errors import OffloadError
+from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, OffloadEntry, ToolCall
 
 
@@ -123,3 +126,13 @@ def test_two_results_under_one_id_have_two_files() -> None:
 
     assert sorted(text[0] for text in offloader.files.values()) == ["a", "b"]
     assert len({entry.file_path for entry in done.entries}) == 2
+
+
+@pytest.mark.parametrize("offloader", [MemoryOffloader("s", 10), NullOffloader("s", 10)])
+def test_an_entry_names_the_tool_of_its_call(offloader: OffloaderBase) -> None:
+    """A result that does not name its tool (Claude Code's never do) is offloaded under the name that its call has."""
+    call = Message("assistant", "", (ToolCall("c1", "Bash"),))
+    messages = [Message("user", "go"), call, Message("tool", "r" * 400, tool_call_id="c1")]
+    view = Base(messages, Bytes4()).view()
+
+    assert [e.tool_name for e in Offloading(offloader, 10).apply(view, 0, 3).entries] == ["Bash"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compactctl.context.view import MeterContext
+from compactctl.context.view import MeterContext, Standing
 from compactctl.errors import UsageError
 from compactctl.meters import best_meter, make_meter
 from compactctl.meters._choose import Recorded, WithOverhead
@@ -18,7 +18,7 @@ from compactctl.model import Message, Origin, Parts, RecordedCompaction, Session
 from compactctl.transcripts import load
 
 REAL = Path(__file__).parents[3] / "shared" / "sessions" / "claude-code-real"
-PRISTINE, CHANGED = True, False
+PRISTINE, CHANGED, SENT = Standing.RECORDED, Standing.CHANGED, Standing.SENT
 
 
 def charged(sizes: list[int], overhead: int, bytes_per_token: int, **more: object) -> Session:
@@ -136,7 +136,7 @@ def test_recorded_usage_says_nothing_about_a_history_that_was_never_sent() -> No
     followed = sum(map(meter.weigh, (summary, *second.messages[:1])))
     at = MeterContext(3, PRISTINE)
     assert meter.tokens(whole, at) == meter.fallback.tokens(whole, at)
-    assert meter.tokens(followed, at) == 3300
+    assert meter.tokens(followed, MeterContext(3, SENT)) == 3300
 
 
 def test_the_usage_meter_adds_an_estimate_to_the_last_recorded_prompt_and_reply() -> None:

@@ -11,15 +11,17 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from compactctl.cli._sweep import Done, Memory, Plan, sweep, tasks_of
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
+from compactctl.meters.bytes4 import Bytes4
+from compactctl.meters.dsh import Dsh
 from compactctl.model import CompactionRecord, Session, changed
-from compactctl.ports import CompactorSpec, HistoryMode
+from compactctl.ports import CompactorSpec, HistoryMode, Meter
 from compactctl.registry import names, plugin
 from compactctl.runs import Outcome, Setup, Window, Workbench, run
 from compactctl.settings import compactor_options, resolve
 from compactctl.summarizers.opaque import OpaqueSummarizer
 from compactctl.transcripts import load
 from compactctl.tuning.figures import figures_of
-from tests.tuning.sessions import sessions
+from tests.tuning.sessions import long_session, sessions
 
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 TIERED = ("progressive", "harness9", "progressive-safe")
@@ -87,6 +89,30 @@ def test_skipping_equals_not_skipping(
     same(skipped, whole)
     # A sweep goes further: it leaps over turns that only offload, whose records it then does not have.
     alike(run(bench, made, summarizer=OpaqueSummarizer(), skip=True, figures_only=True), whole)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["progressive", "harness9"]),
+    st.sampled_from([(0.3, 0.3), (0.3, 0.5), (0.45, 0.46), (0.5, 0.8)]),
+    st.sampled_from([1500, 3000, 6000]),
+    st.integers(1, 8),
+    st.integers(0, 4),
+)
+def test_leaping_equals_not_leaping(
+    seed: int, compactor: str, shares: tuple[float, float], window: int, tail: int, real: int
+) -> None:
+    """Stretches at no tier or at Warn are leapt over: figures, peaks and files stay those of a replay turn by turn."""
+    warn, soft = shares
+    made = setup(compactor, HistoryMode.WRITE_BACK, warn=warn, soft=soft, full=0.85, offload=300, tail=tail)
+    made = replace(made, reserve=real * window // 20)
+    # Real tokens by another meter than the compactor's, and by the same one.
+    meter: Meter = Dsh() if real % 2 else Bytes4()
+    bench = Workbench(long_session(seed), Window(window, "flag"), real=(meter, "told"))
+    whole = run(bench, made, summarizer=OpaqueSummarizer())
+    leapt = run(bench, made, summarizer=OpaqueSummarizer(), skip=True, figures_only=True)
+    alike(leapt, whole)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
