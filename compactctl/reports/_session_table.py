@@ -103,10 +103,11 @@ def row_names(sessions: Sequence[Session], width: int | None) -> list[str]:
 def session_spark(session: Session, width: int = SPARK) -> tuple[str, str]:
     """Give the views of a session over its turns in blocks on the scale of its window, and the tiers below them.
 
-    Views are in real tokens. A view beyond the window makes its own size the scale. Empty where no turns are known.
+    Views are in real tokens. A view beyond the window makes its own size the scale. Empty where no turns are known, and
+    without measures: such a replay may leap over turns, whose tiers nobody can tell then.
     """
     occupancy = session.get("occupancy")
-    if not occupancy or not occupancy["first_turn"]:
+    if not occupancy or not occupancy["first_turn"] or not session["measures"]:
         return "", ""
     return sparkline(
         occupancy["first_turn"],

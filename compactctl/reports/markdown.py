@@ -112,10 +112,10 @@ def _session_table(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
     several = len({session["session_id"] for session in sessions}) < len(sessions)
     names = (
         *("session", *(("run", "compactor") if several else ()), "turns", "compactions", "real peak"),
-        *("real peak without compaction", "real tokens", "real reduction", "decision tokens", "decision reduction"),
-        *("offloads", "summaries", "cost USD"),
+        *("real peak without compaction", "real tokens", "real reduction", "decision peak", "decision tokens"),
+        *("decision reduction", "offloads", "summaries", "cost USD"),
     )
-    lines = _head(names, "lll" + "rl" + "r" * 9 if several else "lrl" + "r" * 9)
+    lines = _head(names, "lll" + "rl" + "r" * 10 if several else "lrl" + "r" * 10)
     order = worst_first(sessions)
     for session in (sessions[place] for place in order[:MOST_SESSIONS]):
         lines.append(
@@ -128,6 +128,7 @@ def _session_table(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
                 percent((session["without_compaction"] or {}).get("real_peak_occupancy")),
                 tokens(figure(session, SENT)),
                 percent(real_reduction(session)),
+                percent(session["peak_occupancy"]),
                 tokens(session["tokens"]),
                 percent(session["reduction"]),
                 f"{session['offloaded_files']} ({size(session['offloaded_bytes'])})",
