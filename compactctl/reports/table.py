@@ -42,8 +42,8 @@ def replayed_session(session: Mapping[str, Any], paper: Paper, *, verbose: bool 
         paper.wrapped(notice.details, "      ")
     if leapt := session.get("leapt"):
         words = (
-            f"and {quantity(leapt['turns'], 'turn')} at Warn "
-            f"in {quantity(leapt['stretches'], 'stretch', 'stretches')}: {leapt['offloaded']:,} offload({size(leapt['offloaded_bytes'])}); --verbose shows each"
+            f"and {quantity(leapt['turns'], 'turn')} at Warn in {quantity(leapt['stretches'], 'stretch', 'stretches')}"
+            f": {leapt['offloaded']:,} offload({size(leapt['offloaded_bytes'])}); --verbose shows each"
         )
         paper.wrapped(words, "  ", "dim")
     elif not session["compactions"]:
