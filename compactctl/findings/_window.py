@@ -295,7 +295,10 @@ def _idle_options(case: Case) -> tuple[str, str] | None:
 
 def _early(case: Case) -> Shown | None:
     window = case.trace.window
-    early = [cut for cut in load_of(case.trace).cuts if cut.acted and window > 0 and cut.grown < EARLY * window]
+    # What the harness itself did while the session was recorded is nothing that an option could change.
+    own = {span.turn for span, record in case.records() if "as_recorded" in record.notes}
+    cuts = [cut for cut in load_of(case.trace).cuts if cut.acted and cut.turn not in own]
+    early = [cut for cut in cuts if window > 0 and cut.grown < EARLY * window]
     if not early:
         return None
     least = min(cut.grown for cut in early)
