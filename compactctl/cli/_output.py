@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from typing import Any
 from compactctl.errors import StoreError, UsageError
 from compactctl.registry import plugin, plugins
 from compactctl.reports._document import without_text
+from compactctl.reports._paper import Paper
 from compactctl.reports._spec import ReportSpec
 
 ROOM = "compactctl.reports"
@@ -55,6 +58,19 @@ def shown(document: Mapping[str, Any], *, include_text: bool) -> Mapping[str, An
     if include_text:
         return document
     return {**document, "sessions": [without_text(session) for session in document["sessions"]]}
+
+
+def terminal_paper() -> Paper:
+    """Give paper as wide as the terminal, in colour where it has any; as wide as its content where stdout is none."""
+    terminal = sys.stdout.isatty()
+    colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return Paper(width=shutil.get_terminal_size().columns if terminal else None, colour=colour)
+
+
+def on_terminal(paper: Paper) -> None:
+    """Write what is on the paper to stdout at once."""
+    sys.stdout.write(paper.text())
+    sys.stdout.flush()
 
 
 def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool) -> None:

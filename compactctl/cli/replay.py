@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,14 +11,15 @@ import typer
 
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
-from compactctl.cli._output import targets, write
+from compactctl.cli._output import on_terminal, targets, terminal_paper, write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
 from compactctl.model import Session
 from compactctl.reports._document import root_document
-from compactctl.reports.table import Screen
+from compactctl.reports._words import quantity
+from compactctl.reports.table import replay_end, replayed_session
 from compactctl.transcripts import Account, find_inputs
 
 if TYPE_CHECKING:
@@ -101,9 +99,9 @@ def replay(
     settings = opt.resolved(flags, config, no_config, set)
     wanted = targets(format, output)
     setup = setup_of(settings, frozenset(compact_at or ()))
-    screen = _screen() if wanted[0].report.name == "table" else None
+    screen = wanted[0].report.name == "table"
     # Records of quiet turns are needed wherever they are kept or listed one by one.
-    skip = dry_run and settings["measures"] == ("none",) and len(wanted) == 1 and screen is not None and not verbose
+    skip = dry_run and settings["measures"] == ("none",) and len(wanted) == 1 and screen and not verbose
     work = Work(settings, setup.compact_at, dry_run, skip, wait)
     make_summarizer(work)
     found, account = find_inputs(paths), Account()
@@ -132,9 +130,10 @@ def replay(
                 documents.append(result.document)
                 statuses.extend(result.statuses)
                 notes((f"{result.document['session_id']}: {words}" for words in result.warnings), quiet=quiet)
-                if screen is not None and (result.document["compactions"] or len(found.candidates) == 1 or verbose):
-                    screen.session(result.document, verbose=verbose)
-                    _print(screen.taken())
+                if screen and (result.document["compactions"] or len(found.candidates) == 1 or verbose):
+                    paper = terminal_paper()
+                    replayed_session(result.document, paper, verbose=verbose)
+                    on_terminal(paper)
     except KeyboardInterrupt:
         statuses.append(130)
         note("interrupted; what was done so far is shown")
@@ -143,18 +142,18 @@ def replay(
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to replay; name a transcript"))
     document = root_document("replay", setup.settings(), documents, ignored_inputs=dict(account.ignored))
-    if screen is not None:
+    if screen:
         if documents:
-            screen.summary(documents)
-            screen.findings(documents)
-            _print(screen.taken())
+            paper = terminal_paper()
+            replay_end(documents, paper)
+            on_terminal(paper)
         wanted = wanted[1:]
     write(document, wanted, include_text=include_text)
     bill(settings, quiet=quiet)
     if settings["extract_memories"] and documents:
         facts = sum(document["facts_kept"] for document in documents)
         kept = f", kept in {settings['state_dir']}/memories" if facts and not dry_run else ""
-        note(f"{'1 fact' if facts == 1 else f'{facts:,} facts'} taken out{kept}", quiet=quiet)
+        note(f"{quantity(facts, 'fact')} taken out{kept}", quiet=quiet)
     if documents and not dry_run and not quiet:
         note(state_line(settings))
     if account.ignored and not quiet:
@@ -165,14 +164,3 @@ def replay(
 
 def _task(session: Session, work: Work) -> Replayed:
     return replay_session(session, work, make_summarizer(work))
-
-
-def _screen() -> Screen:
-    terminal = sys.stdout.isatty()
-    colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return Screen(width=shutil.get_terminal_size().columns if terminal else None, colour=colour)
-
-
-def _print(words: str) -> None:
-    sys.stdout.write(words)
-    sys.stdout.flush()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,12 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from compactctl.cli import _options as opt
-from compactctl.cli._output import Target, shown, targets, write
+from compactctl.cli._output import Target, on_terminal, shown, targets, terminal_paper, write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._stored import Choice, Damage, names_of, read_sessions
 from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
 from compactctl.reports._overview import worst_first
-from compactctl.reports._paper import Paper
 from compactctl.reports._stored import StoredSession, report_document
 from compactctl.reports._tables import TABLES
 from compactctl.reports._terminal import in_depth, overview
@@ -106,15 +103,12 @@ def _show(
     document: dict[str, Any], wanted: Sequence[Target], *, in_full: bool, include_text: bool, verbose: bool
 ) -> None:
     if wanted[0].report.name == "table":
-        terminal = sys.stdout.isatty()
-        colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        paper = Paper(width=shutil.get_terminal_size().columns if terminal else None, colour=colour)
+        paper = terminal_paper()
         if in_full:
             in_depth(document, paper, verbose=verbose)
         else:
             overview(document, paper)
-        sys.stdout.write(paper.text())
-        sys.stdout.flush()
+        on_terminal(paper)
         wanted = wanted[1:]
     write(document, wanted, include_text=include_text)
 

@@ -9,14 +9,14 @@ from compactctl.measures._spec import Direction, Key, Measured
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._verdicts import figure
-from compactctl.reports._words import blocks, percent, tokens
+from compactctl.reports._words import blocks, percent, quantity, tokens
 from compactctl.runs import Outcome, Setup
 
 # The columns of the text; every figure is in json and csv.
 _SHOWN = (
     ("tokens", "own tokens"),
     ("m2.tokens_sent", "sent"),
-    ("m2.share_of_uncompacted", "of nothing"),
+    ("m2.share_of_uncompacted", "of none"),
     ("real_peak_occupancy", "real peak"),
     ("failed_turns", "failed"),
     ("summarizer_calls", "summaries"),
@@ -82,17 +82,20 @@ def comparison_text(document: Mapping[str, Any], paper: Paper) -> None:
     """Write the comparison: each session with its curves, then all together."""
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     for session in sessions[:_MOST_SESSIONS]:
-        head = f"{session['session_id']}  {session['turns']} turns, window {session['window']:,}"
+        head = f"{session['session_id']}  {quantity(session['turns'], 'turn')}, window {session['window']:,}"
         paper.line(safe(f"{head} ({session['window_source']}), real tokens from {session['real_tokens_from']}"), "bold")
         _table(session["compared"], document, paper)
         _curves(session, paper)
         paper.line()
     if len(sessions) > _MOST_SESSIONS:
-        paper.line(f"{len(sessions) - _MOST_SESSIONS} more sessions are in --format csv or json", "dim")
+        paper.line(
+            f"{quantity(len(sessions) - _MOST_SESSIONS, 'more session')}: see --format csv or json",
+            "dim",
+        )
     if len(sessions) > 1:
         paper.line(f"all {len(sessions)} sessions", "bold")
         _table(document["overall"], document, paper)
-    paper.line("* the best of a column; ( ) bounds: nothing done, and truncation alone", "dim")
+    paper.line("* the best of a column; ( ) bounds: without compaction, and truncation alone", "dim")
 
 
 def _table(compared: Sequence[Mapping[str, Any]], document: Mapping[str, Any], paper: Paper) -> None:

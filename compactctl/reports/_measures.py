@@ -51,7 +51,7 @@ _LINES: tuple[tuple[str, tuple[tuple[str, Say], ...]], ...] = (
         (
             ("m2.tokens_sent", _tokens("real tokens sent")),
             ("m2.mean_occupancy", _share("mean occupancy")),
-            ("m2.share_of_uncompacted", _share("of what no compaction sends")),
+            ("m2.share_of_uncompacted", _share("of what is sent without compaction")),
         ),
     ),
     (

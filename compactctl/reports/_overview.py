@@ -9,10 +9,11 @@ from statistics import quantiles
 from typing import Any
 
 from compactctl.model import Tier
-from compactctl.reports._words import percent
+from compactctl.reports._words import percent, quantity, tokens
 
 SEVERITIES = ("error", "warn", "info")
 COST, BOUND_COST, SUMMARIZER_SHARE = "m3.cost_usd", "m3.uncompacted_cost_usd", "m4.cost_share"
+SENT, SENT_SHARE = "m2.tokens_sent", "m2.share_of_uncompacted"
 
 Session = Mapping[str, Any]
 
@@ -97,6 +98,31 @@ def figure(session: Session, key: str) -> float | None:
     return value
 
 
+def real_sent_without(session: Session) -> float | None:
+    """Give the real tokens that a session sends without compaction; None where they were not measured."""
+    sent, share = figure(session, SENT), figure(session, SENT_SHARE)
+    return sent / share if sent is not None and share else None
+
+
+def real_reduction(session: Session) -> float | None:
+    """Give the share of real tokens that compaction saves over a session's turns; None where it was not measured."""
+    share = figure(session, SENT_SHARE)
+    return None if share is None else 1 - share
+
+
+def sent_words(session: Session) -> str:
+    """Give what a session sends over all its turns, real tokens first, in one sentence."""
+    parts = []
+    real, saved = figure(session, SENT), real_reduction(session)
+    if real is not None:
+        less = "" if saved is None else f" ({percent(saved)} less than without compaction)"
+        parts.append(f"{tokens(real)} real tokens sent{less}")
+    if session["tokens"] is not None:
+        less = "" if session["reduction"] is None else f" ({percent(session['reduction'])} less)"
+        parts.append(f"{tokens(session['tokens'])} decision tokens{less}")
+    return ", ".join(parts) or "tokens sent: n/a"
+
+
 def cost_words(sessions: Sequence[Session]) -> str:
     """Give what the sessions and their summarizer cost, in one sentence that says how many have a price."""
     priced = [session for session in sessions if figure(session, COST) is not None]
@@ -105,7 +131,7 @@ def cost_words(sessions: Sequence[Session]) -> str:
     whole = sum(figure(session, COST) or 0.0 for session in priced)
     bound = sum(figure(session, BOUND_COST) or 0.0 for session in priced)
     summaries = sum((figure(session, COST) or 0.0) * (figure(session, SUMMARIZER_SHARE) or 0.0) for session in priced)
-    of = f" ({len(priced)} of {len(sessions)} sessions have a price)" if len(priced) < len(sessions) else ""
+    of = f" ({len(priced)} of {quantity(len(sessions), 'session')} with a price)" if len(priced) < len(sessions) else ""
     return (
         f"cost {whole:.2f} US dollars, of which {summaries:.2f} for the summarizer; {bound:.2f} without compaction{of}"
     )
@@ -129,7 +155,7 @@ def coverage(sessions: Sequence[Session]) -> list[Gap]:
 
     for session in sessions:
         if session["turns"] is None:
-            count("turns, occupancy, reduction of tokens sent", "records written by harness9 hold compactions alone")
+            count("turns, occupancy, reduction", "records written by harness9 hold compactions alone")
         elif str(session["real_tokens_from"]).startswith("UTF-8 bytes"):
             count("real tokens by a provider", "the transcript records no usage; bytes / 4 stand in")
         if session["window_source"] == "assumed":
@@ -138,7 +164,10 @@ def coverage(sessions: Sequence[Session]) -> list[Gap]:
             if value["value"] is None:
                 count(key, value.get("reason") or "no reason given")
         if session["lines_skipped"]:
-            count(f"{session['lines_skipped']:,} lines of the transcript", "they could not be read (see `inspect`)")
+            count(
+                f"{quantity(session['lines_skipped'], 'line')} of the transcript",
+                "they could not be read (see `inspect`)",
+            )
         if session["turns"] is not None and not session["measures"]:
             count("all measures", "the run computed none")
     alike: dict[tuple[str, int], list[str]] = {}
@@ -149,7 +178,7 @@ def coverage(sessions: Sequence[Session]) -> list[Gap]:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """Findings of one kind over all sessions; ``worst`` is that of the worst session."""
+    """Findings of one kind over all sessions; ``worst`` is the one with the worst figure, ``worst_session`` where."""
 
     id: str
     severity: str
@@ -157,18 +186,58 @@ class FindingGroup:
     worst_session: str
     sessions: int
 
+    @property
+    def where(self) -> str:
+        """In which sessions: ``in 3 sessions, worst in ID``, or ``in ID``. Not yet safe to print."""
+        if self.sessions == 1:
+            return f"in {self.worst_session}"
+        return f"in {quantity(self.sessions, 'session')}, worst in {self.worst_session}"
+
+
+# The figure that says how bad a finding is, where it is not the first; of some less is worse.
+_BADNESS = {
+    "permanent-emergency": "turns",
+    "recorded-above-window": "largest_prompt",
+    "offload-grew": "growth",
+    "compaction-grew": "worst_growth",
+}
+_LESS_IS_WORSE = frozenset({"task-gone", "rules-gone", "intent-invented"})
+
+
+def finding_badness(finding: Mapping[str, Any]) -> float:
+    """Give how bad a finding is among those of its kind; more is worse.
+
+    >>> finding_badness({"id": "spiral", "figures": {"compactions": 57, "refilled_by": "bash"}, "turns": []})
+    57.0
+    >>> finding_badness({"id": "estimate-off", "figures": {"estimate_ratio": 0.25}, "turns": []})
+    4.0
+    """
+    figures = finding["figures"]
+    value = figures.get(_BADNESS.get(finding["id"], ""))
+    if value is None:
+        value = next((v for v in figures.values() if isinstance(v, int | float)), len(finding["turns"]))
+    if finding["id"] == "estimate-off":
+        return max(float(value), 1 / value) if value > 0 else 0.0
+    return -float(value) if finding["id"] in _LESS_IS_WORSE else float(value)
+
 
 def finding_groups(sessions: Sequence[Session]) -> list[FindingGroup]:
-    """Give the findings of all sessions, one entry a kind and severity, worst first."""
-    groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], str]]] = {}
+    """Give the findings of all sessions, one entry a kind and severity, worst first.
+
+    Of equally bad ones that of the worst session is named. A session that is there in several runs is named with its
+    run.
+    """
+    groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], Session]]] = {}
     for place in worst_first(sessions):
         for finding in sessions[place]["findings"]:
-            key = (finding["severity"], finding["id"])
-            groups.setdefault(key, []).append((finding, sessions[place]["session_id"]))
-    found = [
-        FindingGroup(ident, severity, members[0][0], members[0][1], len({session for _, session in members}))
-        for (severity, ident), members in groups.items()
-    ]
+            groups.setdefault((finding["severity"], finding["id"]), []).append((finding, sessions[place]))
+    found = []
+    for (severity, ident), members in groups.items():
+        worst, where = max(members, key=lambda member: finding_badness(member[0]))
+        ids = [session["session_id"] for session in sessions]
+        run = f" (run {where['run']})" if ids.count(where["session_id"]) > 1 and where.get("run") else ""
+        number = len({session["session_id"] for _, session in members})
+        found.append(FindingGroup(ident, severity, worst, where["session_id"] + run, number))
     return sorted(found, key=lambda group: (SEVERITIES.index(group.severity), -group.sessions, group.id))
 
 

@@ -14,9 +14,9 @@ from compactctl.model import Tier
 from compactctl.reports._effects import effects
 from compactctl.reports._overview import real_source, tier_rows, worst_first
 from compactctl.reports._safe import safe
+from compactctl.reports._session_table import short_names
 from compactctl.reports._stored import StoredSession
 from compactctl.reports._svg import THRESHOLDS, spread
-from compactctl.reports._terminal import short_names
 from compactctl.reports._timeline import Point
 from compactctl.reports._titles import finding_of, title_of_all
 from compactctl.reports._words import percent
@@ -301,7 +301,8 @@ def _turns_by_tier(axes: Axes, shown: Sequence[Session], of: int) -> None:
     axes.set_xlabel("share of turns in %")
     listed = f"worst {len(shown)} of {of} sessions" if of > len(shown) else "sessions, worst first"
     axes.set_title(f"turns by tier: {listed}", loc="left", fontsize=10)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16 if len(shown) < 12 else -0.08), ncols=5)
+    # Below the whole picture, where the layout keeps a place for it: under the axes is their own label.
+    axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=5)
 
 
 def _reductions(axes: Axes, sessions: Sequence[Session]) -> None:
@@ -322,11 +323,20 @@ def _reductions(axes: Axes, sessions: Sequence[Session]) -> None:
         )
         median = (row.quantile(0.5) or 0.0) * 100
         axes.hlines(median, place - 0.38, place + 0.38, color="#111111", linewidth=1.6)
-        axes.annotate(f"{median:.0f} %", (place + 0.4, median), va="center", fontsize=8)
+        axes.annotate(
+            f"{median:.0f}%",
+            (place, median),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=8,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
+        )
     axes.set_xticks(range(len(rows)), [f"{row.tier.label}\n{row.compactions}" for row in rows])
     axes.set_xlim(-0.6, len(rows) - 0.2)
     lowest = min((row.reductions[0] for row in rows if row.reductions), default=0.0)
-    axes.set_ylim(min(0.0, lowest * 100 - 5), 104)
+    axes.set_ylim(min(0.0, lowest * 100 - 5), 110)
     axes.set_ylabel("reduction of one compaction in %")
     axes.set_title("reductions by tier; line: median", loc="left", fontsize=10)
     axes.grid(axis="y", alpha=0.3)

@@ -68,7 +68,7 @@ def stored_session(lines: RunLines, *, text: bool = True, points: int | None = M
     """Make a session's document and what else the reports show of it.
 
     Without ``text``, summaries, anchors and file names are not kept; ``points`` is how many the timeline has at most,
-    None for what a sparkline needs: hundreds of sessions fit into memory.
+    None for none at all: hundreds of sessions fit into memory.
     """
     compactions: list[dict[str, Any]] = []
     offloads: dict[str, Offloaded] = {}
@@ -99,7 +99,7 @@ def stored_session(lines: RunLines, *, text: bool = True, points: int | None = M
         {key: value for key, value in (lines.start.get("settings") or {}).items() if key != "window"},
         lines.start.get("settings_hash"),
         lines.start.get("tool_version"),
-        Timeline.brief(lines.turns) if points is None else Timeline.of(lines.turns, points),
+        Timeline() if points is None else Timeline.of(lines.turns, points),
         tuple(offloads.values()),
         bad,
     )

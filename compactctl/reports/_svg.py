@@ -254,7 +254,7 @@ def _told(point: Point, window: int) -> str:
         words += f", {tokens(point.real)} real"
     if point.recorded is not None:
         words += f", {tokens(point.recorded)} recorded"
-    return words + (", would be refused" if point.failed else "")
+    return words + (", failed" if point.failed else "")
 
 
 def _contents(point: Point) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactctl.errors import UsageError
+from compactctl.reports._overview import SENT, figure, real_sent_without
 from compactctl.reports._stored import StoredSession
 
 Row = Mapping[str, Any]
@@ -51,20 +52,22 @@ SESSIONS = (
     Column("window_tokens", int, "context window"),
     Column("window_source", str, "where the window is from"),
     Column("turns", int, "model calls"),
-    Column("failed_turns", int, "turns whose view a provider would have refused"),
+    Column("failed_turns", int, "turns whose request failed: a provider would reject it"),
     *(Column(f"turns_{tier}", int, f"turns at tier {tier}") for tier in ("none", "warn", "soft", "full", "emergency")),
     *(Column(f"compactions_{tier}", int, f"compactions {tier}") for tier in ("warn", "soft", "full", "emergency")),
-    Column("peak_tokens", int, "largest view in decision tokens"),
+    Column("peak_decision_tokens", int, "largest view in decision tokens"),
     Column("peak_turn", int, "its turn"),
     Column("peak_occupancy_share", float, "its share of the window"),
     Column("real_peak_tokens", int, "largest view in real tokens"),
     Column("real_peak_turn", int, "its turn"),
     Column("real_peak_occupancy_share", float, "its share of the window"),
-    Column("sent_tokens", int, "decision tokens of all views together"),
-    Column("bound_sent_tokens", int, "the same without compaction"),
-    Column("bound_real_peak_tokens", int, "largest view without compaction in real tokens"),
-    Column("bound_real_peak_occupancy_share", float, "its share of the window"),
-    Column("reduction_share", float, "1 - sent / sent without compaction"),
+    Column("sent_real_tokens", int, "real tokens of all views together"),
+    Column("without_compaction_sent_real_tokens", int, "the same without compaction"),
+    Column("sent_decision_tokens", int, "decision tokens of all views together"),
+    Column("without_compaction_sent_decision_tokens", int, "the same without compaction"),
+    Column("without_compaction_real_peak_tokens", int, "largest view without compaction in real tokens"),
+    Column("without_compaction_real_peak_occupancy_share", float, "its share of the window"),
+    Column("reduction_share", float, "1 - sent / sent without compaction, in decision tokens"),
     Column("offloaded_files", int, "tool results moved to files, each counted once"),
     Column("offloaded_bytes", int, "their size"),
     Column("offload_failures", int, "compactions in which an offload failed"),
@@ -83,10 +86,10 @@ COMPACTIONS = (
     Column("tier", int, "0 None, 1 Warn, 2 Soft, 3 Full, 4 Emergency"),
     Column("tier_name", str, "the tier as a word"),
     Column("trigger", str, "pressure, context-overflow or manual"),
-    Column("before_tokens", int, "decision tokens of the view before"),
-    Column("after_offload_tokens", int, "when only large results had been offloaded"),
-    Column("after_tokens", int, "decision tokens of the view after"),
-    Column("reduction_share", float, "1 - after / before"),
+    Column("before_decision_tokens", int, "decision tokens of the view before"),
+    Column("after_offload_decision_tokens", int, "when only large results had been offloaded"),
+    Column("after_decision_tokens", int, "decision tokens of the view after"),
+    Column("reduction_share", float, "1 - after / before, in decision tokens"),
     Column("before_messages", int, "messages before"),
     Column("after_messages", int, "messages after"),
     Column("summarized_messages", int, "messages replaced by a summary"),
@@ -105,11 +108,11 @@ TURNS = (
     *_IDENTITY,
     Column("turn", int, "model calls made before it"),
     Column("tier", int, "0 None, 1 Warn, 2 Soft, 3 Full, 4 Emergency"),
-    Column("before_tokens", int, "decision tokens that the compactor was given"),
-    Column("sent_tokens", int, "decision tokens of the view"),
-    Column("real_tokens", int, "real tokens of the view"),
-    Column("recorded_tokens", int, "prompt that the transcript records for this call"),
-    Column("failed", bool, "whether a provider would have refused the view"),
+    Column("before_decision_tokens", int, "decision tokens that the compactor was given"),
+    Column("sent_decision_tokens", int, "decision tokens of the view"),
+    Column("sent_real_tokens", int, "real tokens of the view"),
+    Column("recorded_real_tokens", int, "prompt that the transcript records for this call"),
+    Column("failed", bool, "whether the request failed: a provider would reject it"),
 )
 
 OFFLOADS = (
@@ -164,6 +167,8 @@ def _session(session: Row, keys: Sequence[str]) -> Iterator[Any]:
     for key in ("peak_tokens", "peak_turn", "peak_occupancy", "real_peak_tokens", "real_peak_turn"):
         yield session[key]
     yield session["real_peak_occupancy"]
+    yield _whole(figure(session, SENT))
+    yield _whole(real_sent_without(session))
     yield session["tokens"]
     for key in ("tokens", "real_peak_tokens", "real_peak_occupancy"):
         yield bound.get(key)
@@ -176,6 +181,10 @@ def _session(session: Row, keys: Sequence[str]) -> Iterator[Any]:
     yield session["lines_skipped"]
     for key in keys:
         yield session["measures"].get(key, {}).get("value")
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else round(number)
 
 
 def _compactions(document: Mapping[str, Any]) -> Table:

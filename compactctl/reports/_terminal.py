@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from compactctl.model import Tier
@@ -16,27 +15,22 @@ from compactctl.reports._overview import (
     header,
     peak_words,
     run_words,
+    sent_words,
     tier_rows,
     total,
-    worst_first,
 )
 from compactctl.reports._paper import Paper, cells
 from compactctl.reports._safe import safe
+from compactctl.reports._session_table import session_table, short_tiers, turns_words
 from compactctl.reports._stored import StoredSession
-from compactctl.reports._timeline import SPARK, sparkline
-from compactctl.reports._words import percent, size, tokens
+from compactctl.reports._words import percent, quantity, size, tokens
 
 _BAR = "█"
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
-NARROW_SPARK = 16
 _DEEP_SPARK = 72
 _FOLDED_LINES = 3
 _FOLDED_CHARACTERS = 320
 _MOST_FILES = 8
-_COLUMNS = (
-    *("session", "turns", "compactions", "peak", "real peak", "sent", "reduction", "offloads", "summaries"),
-    "tokens over turns",
-)
 
 
 def overview(document: Mapping[str, Any], paper: Paper) -> None:
@@ -44,13 +38,13 @@ def overview(document: Mapping[str, Any], paper: Paper) -> None:
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     details: Sequence[StoredSession] = document["details"]
     _header(document, paper)
-    paper.line("Sessions, worst first; tokens over turns with the highest tier below (w s F E)", "bold")
-    _session_table(sessions, details, paper)
+    paper.line("Sessions, worst first", "bold")
+    session_table(sessions, paper)
     paper.line()
     _tier_table(sessions, paper)
     paper.line()
     _totals(sessions, details, paper)
-    _findings(sessions, paper)
+    finding_lines(sessions, paper)
     _coverage(sessions, paper)
 
 
@@ -69,83 +63,9 @@ def _header(document: Mapping[str, Any], paper: Paper) -> None:
     paper.line()
 
 
-def _session_table(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSession], paper: Paper) -> None:
-    names = short_names([session["session_id"] for session in sessions], paper.width)
-    rows: list[list[str]] = [[*_COLUMNS]]
-    styles = ["bold"]
-    places = SPARK if paper.width is None or paper.width >= 100 else NARROW_SPARK
-    for place in worst_first(sessions):
-        session = sessions[place]
-        blocks, marks = sparkline(details[place].timeline.points, places)
-        rows.append(
-            [
-                safe(names[place]),
-                _count(session["turns"]) + (f"!{session['failed_turns']}" if session["failed_turns"] else ""),
-                short_tiers(session["compactions_by_tier"]),
-                percent(session["peak_occupancy"]),
-                percent(session["real_peak_occupancy"]),
-                tokens(session["tokens"]),
-                percent(session["reduction"]),
-                f"{session['offloaded_files']} {size(session['offloaded_bytes'])}",
-                _count(session["summarizer_calls"]),
-                blocks,
-            ]
-        )
-        styles.append(_worst_tier(session))
-        bound = session["without_compaction"]
-        if bound is not None and marks.strip():
-            peaks = [percent(bound["peak_occupancy"]), percent(bound["real_peak_occupancy"])]
-            rows.append(["  uncompacted", "", "", *peaks, tokens(bound["tokens"]), "", "", "", marks])
-            styles.append("dim")
-    keep = _fitting(rows, paper.width)
-    paper.columns([[row[i] for i in keep] for row in rows], [0 < i < 9 and i != 2 for i in keep], styles)
-
-
-def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
-    """Give the columns that fit; the least needed ones go first, the session and its tiers never."""
-    keep = list(range(len(rows[0])))
-    if width is None:
-        return keep
-    widths = [max(cells(row[i]) for row in rows) for i in keep]
-    for spare in (8, 3, 7, 5, 9):
-        if sum(widths[i] for i in keep) + 2 * (len(keep) - 1) <= width:
-            break
-        keep.remove(spare)
-    return keep
-
-
-def short_names(ids: Sequence[str], width: int | None) -> list[str]:
-    """Give the ids, cut to what still tells them apart where the width is small; never below 8 characters.
-
-    >>> short_names(["aaaaaaaa-1111-2222", "bbbbbbbb-1111-2222"], 80)
-    ['aaaaaaaa…', 'bbbbbbbb…']
-    >>> short_names(["aaaaaaaa-1111-2222", "aaaaaaaa-1111-3333"], None)
-    ['aaaaaaaa-1111-2222', 'aaaaaaaa-1111-3333']
-    """
-    if width is None or width >= 160:
-        return list(ids)
-    ordered = sorted(set(ids))
-    shared = dict.fromkeys(ordered, 0)
-    for one, other in pairwise(ordered):
-        same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-        shared[one], shared[other] = max(shared[one], same), max(shared[other], same)
-    lengths = {ident: max(8, shared[ident] + 1) for ident in ordered}
-    return [ident if len(ident) <= lengths[ident] + 1 else ident[: lengths[ident]] + "…" for ident in ids]
-
-
-def short_tiers(counts: Mapping[str, int]) -> str:
-    """Give counts by tier in a few letters.
-
-    >>> short_tiers({"warn": 6, "soft": 0, "full": 15, "emergency": 36})
-    '6w 15F 36E'
-    """
-    letters = {"warn": "w", "soft": "s", "full": "F", "emergency": "E"}
-    return " ".join(f"{count}{letters[name]}" for name, count in counts.items() if count) or "none"
-
-
 def _tier_table(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
     paper.line("Tiers", "bold")
-    rows = [["tier", "turns", "", "", "compactions", "reduction: least", "median", "most", "0 % .. 100 %"]]
+    rows = [["tier", "turns", "", "", "compactions", "reduction: least", "median", "most", "0% .. 100%"]]
     styles = ["bold"]
     found = tier_rows(sessions)
     turns = sum(row.turns or 0 for row in found)
@@ -196,14 +116,14 @@ def _totals(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSessi
             sums[1] += entry.bytes
     listed = sorted(by_tool.items(), key=lambda item: (-item[1][1], item[0]))
     shown = ", ".join(f"{safe(name)} {count} ({size(total)})" for name, (count, total) in listed[:6])
-    more = f" and {len(listed) - 6} more tools" if len(listed) > 6 else ""
+    more = f" and {quantity(len(listed) - 6, 'more tool')}" if len(listed) > 6 else ""
     files = total(sessions, "offloaded_files") or 0
     taken = total(sessions, "offloaded_bytes") or 0
     by = f": {shown}{more}" if shown else ""
-    paper.wrapped(f"{files:,} tool results offloaded, each counted once, {size(taken)}{by}", "  ")
+    paper.wrapped(f"{quantity(files, 'tool result')} offloaded, each counted once, {size(taken)}{by}", "  ")
     failures = total(sessions, "offload_failures") or 0
     if failures:
-        paper.line(f"  {failures:,} compactions in which an offload failed", "error")
+        paper.line(f"  {quantity(failures, 'compaction')} in which an offload failed", "error")
     paper.wrapped(summary_words(sessions), "  ")
     paper.wrapped(cost_words(sessions), "  ")
     paper.line()
@@ -214,17 +134,18 @@ def summary_words(sessions: Sequence[Mapping[str, Any]]) -> str:
     calls, failed = total(sessions, "summarizer_calls"), total(sessions, "summarizer_failures") or 0
     read, written = total(sessions, "summary_input_tokens"), total(sessions, "summary_output_tokens")
     lost = f", {failed:,} failed" if failed else ""
-    return f"{_count(calls)} summarizer calls{lost}: {tokens(read)} tokens read, {tokens(written)} written"
+    asked = "summarizer calls: n/a" if calls is None else quantity(calls, "summarizer call")
+    return f"{asked}{lost}: {tokens(read)} tokens read, {tokens(written)} written"
 
 
-def _findings(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+def finding_lines(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
+    """Write what to look at, worst first, each with the id under which `list findings` explains it."""
     groups = finding_groups(sessions)
     if not groups:
         return
     paper.line("What to look at, worst first", "bold")
     for group in groups:
-        where = f" in {group.sessions} sessions, worst in" if group.sessions > 1 else " in"
-        name = f"{safe(group.id)}{where} {safe(group.worst_session)}" if len(sessions) > 1 else safe(group.id)
+        name = f"{safe(group.id)} {safe(group.where)}" if len(sessions) > 1 else safe(group.id)
         paper.line(f"  {group.severity:<5} {name}", group.severity)
         paper.wrapped(safe(group.worst["message"]), "        ")
         paper.wrapped(f"try: {safe(group.worst['advice'])}", "        ", "dim")
@@ -244,22 +165,21 @@ def _coverage(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
 
 def _one_session(session: Mapping[str, Any], detail: StoredSession, paper: Paper, *, verbose: bool) -> None:
     origin = " ".join(filter(None, (session["harness"] or session["format"], session["harness_version"])))
-    paper.line(f"{safe(session['session_id'])}  {safe(origin)}, {safe(run_words(session))}", "bold")
+    paper.wrapped(f"{safe(session['session_id'])}  {safe(origin)}, {safe(run_words(session))}", "", "bold", hang=2)
     window = "n/a" if session["window"] is None else f"{session['window']:,} ({session['window_source']})"
     for words in (
-        f"{_count(session['turns'])} turns, window {safe(window)}; {peak_words(session)}",
-        f"{tokens(session['tokens'])} tokens sent over all turns, {percent(session['reduction'])} less than without "
-        f"compaction; compactions: {short_tiers(session['compactions_by_tier'])}",
+        f"turns: {turns_words(session)}, window {safe(window)}; {peak_words(session)}",
+        f"{sent_words(session)}; compactions: {short_tiers(session['compactions_by_tier'])}",
         summary_words([session]),
         cost_words([session]),
     ):
         paper.wrapped(words, "  ")
     _lines_over_turns(session, detail, paper)
-    _findings([session], paper)
+    finding_lines([session], paper)
     shown: set[str] = set()
     for group in notices(session["compactions"], verbose=verbose):
-        paper.line(f"  {group.head}", group.tier)
-        paper.line(f"      {group.details}")
+        paper.wrapped(group.head, "  ", group.tier, hang=4)
+        paper.wrapped(group.details, "      ")
         for anchor in group.last["anchors"] or ():
             paper.wrapped(f"{_anchor_name(anchor)}: {_folded(anchor['content'])}", "      ")
         if group.last["summary_text"]:
@@ -316,9 +236,11 @@ def _files(rows: Sequence[Mapping[str, Any]], detail: StoredSession, shown: set[
     shown.update(fresh)
     for path in fresh[:_MOST_FILES]:
         entry = known[path]
-        paper.line(f"      -> {safe(path)}  {safe(entry.tool_name)} {size(entry.bytes)}, {entry.lines:,} lines")
+        paper.line(
+            f"      -> {safe(path)}  {safe(entry.tool_name)} {size(entry.bytes)}, {quantity(entry.lines, 'line')}"
+        )
     if len(fresh) > _MOST_FILES:
-        paper.line(f"      -> and {len(fresh) - _MOST_FILES} more files")
+        paper.line(f"      -> and {quantity(len(fresh) - _MOST_FILES, 'more file')}")
 
 
 def _unique(paths: Iterable[str]) -> Iterator[str]:
@@ -340,8 +262,3 @@ def _folded(text: str) -> str:
 
 def _count(number: int | None) -> str:
     return "n/a" if number is None else f"{number:,}"
-
-
-def _worst_tier(session: Mapping[str, Any]) -> str:
-    counts = session["compactions_by_tier"]
-    return next((name for name in ("emergency", "full", "soft", "warn") if counts[name]), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -55,19 +56,6 @@ class Timeline:
         if width == 1:
             return cls(tuple(map(_point, rows)), len(rows))
         return cls(tuple(_bucket(rows[i : i + width]) for i in range(0, len(rows), width)), len(rows))
-
-    @classmethod
-    def brief(cls, rows: Sequence[Mapping[str, Any]]) -> Self:
-        """Take what a sparkline needs of the turn lines, tokens and tiers alone; the rest of each point is empty."""
-        tokens, tiers = [row["tokens"] for row in rows], [row["tier"] for row in rows]
-        width = -(-len(rows) // SPARK) if rows else 1
-        return cls(
-            tuple(
-                Point(i, min(i + width, len(rows)) - 1, max(tiers[i : i + width]), 0, max(tokens[i : i + width]))
-                for i in range(0, len(rows), width)
-            ),
-            len(rows),
-        )
 
     def at_most(self, most: int) -> tuple[Point, ...]:
         """Give at most so many points, merging neighbours."""
@@ -135,20 +123,35 @@ def merged(points: Sequence[Point]) -> Point:
     )
 
 
-def sparkline(points: Sequence[Point], width: int = SPARK) -> tuple[str, str]:
-    """Give tokens over turns in blocks, scaled to the largest view, and below them the highest tier of each place.
+def sparkline(
+    firsts: Sequence[int],
+    values: Sequence[int | None],
+    tiers: Sequence[tuple[int | None, int]],
+    window: int | None,
+    width: int = SPARK,
+) -> tuple[str, str]:
+    """Give tokens over turns in blocks on a scale from 0 to the window, and below them the highest tier of each place.
 
-    Marks are ``w`` Warn, ``s`` Soft, ``F`` Full and ``E`` Emergency.
+    Each value stands for the turns from its ``first`` on; ``tiers`` are (turn, tier). Where a value is above the
+    window, the scale ends at the largest. Marks are ``w`` Warn, ``s`` Soft, ``F`` Full and ``E`` Emergency.
 
-    >>> sparkline([Point(i, i, i, 0, tokens) for i, tokens in enumerate((1, 50, 99))])
+    >>> sparkline([0, 4, 8], [1, 50, 99], [(5, 1), (9, 2)], 100)
     ('▁▅█', ' ws')
+    >>> sparkline([0], [13], [], 100)
+    ('▂', ' ')
     """
-    step = -(-len(points) // width) if points else 1
-    groups = [points[i : i + step] for i in range(0, len(points), step)]
-    highest = [max([point.tokens for point in group]) for group in groups]
-    top = max(highest, default=0) or 1
+    step = -(-len(values) // width) if values else 1
+    known = [value or 0 for value in values]
+    top = max([window or 0, *known]) or 1
+    highest = [max(known[i : i + step]) for i in range(0, len(known), step)]
     blocks = "".join([_BLOCKS[min(7, value * 8 // top)] for value in highest])
-    return blocks, "".join([_MARKS[max([point.tier for point in group])] for group in groups])
+    starts = firsts[::step]
+    marks = [0] * len(starts)
+    for turn, tier in tiers:
+        if turn is not None:
+            place = bisect_right(starts, turn) - 1
+            marks[place] = max(marks[place], tier)
+    return blocks, "".join(_MARKS[mark] for mark in marks)
 
 
 def _most(values: Sequence[int | None]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactctl.reports._words import percent
+from compactctl.reports._words import percent, quantity
 
 Session = Mapping[str, Any]
 
@@ -20,19 +20,22 @@ def finding_of(session: Session) -> str:
     counts = session["compactions_by_tier"]
     worst = next((tier for tier in ("emergency", "full", "soft", "warn") if counts[tier]), None)
     if session["turns"] is None:
-        return f"{sum(counts.values())} compactions, {worst or 'none'} the hardest"
+        return f"{quantity(sum(counts.values()), 'compaction')}, {worst or 'none'} the hardest"
     bound = session["without_compaction"]["real_peak_occupancy"]
+    failed = f", {session['failed_turns']:,} failed" if session["failed_turns"] else ""
     if worst is None:
-        return f"never above {percent(bound)} of the window, no compaction"
+        return f"never above {percent(bound)} of the window, no compaction{failed}"
     first = next(row["turn"] for row in session["compactions"] if row["tier_name"].lower() == worst)
     peak = session["real_peak_occupancy"]
-    failed = f", {session['failed_turns']} turns would be refused" if session["failed_turns"] else ""
     most = f"at most {percent(peak)} of the window ({percent(bound)} without compaction)"
     return f"{worst.capitalize()} from turn {first}, {most}{failed}"
 
 
 def title_of_all(sessions: Sequence[Session]) -> str:
-    """Give the finding over several sessions: how many compact, and how many end in Emergency."""
+    """Give the finding over several sessions: how many turns fail, how many compact, and how many end in Emergency."""
     compacting = sum(any(session["compactions_by_tier"].values()) for session in sessions)
     emergency = sum(session["compactions_by_tier"]["emergency"] > 0 for session in sessions)
-    return f"{compacting} of {len(sessions)} sessions compact, {emergency} reach Emergency"
+    words = f"{compacting} of {quantity(len(sessions), 'session')} compact, {emergency} reach Emergency"
+    hit = [session for session in sessions if session["failed_turns"]]
+    failed = sum(session["failed_turns"] for session in hit)
+    return f"{quantity(failed, 'turn')} failed in {quantity(len(hit), 'session')}; {words}" if failed else words

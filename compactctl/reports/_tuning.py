@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactctl.measures._spec import Measured
-from compactctl.reports._words import tokens
+from compactctl.reports._words import quantity, tokens
 from compactctl.tuning.choice import Judged, Recommendation, Result
 from compactctl.tuning.figures import pooled_figures
 from compactctl.tuning.grid import Grid
@@ -179,7 +179,7 @@ def how_found(document: Mapping[str, Any]) -> list[str]:
     grid, split, choice = document["grid"], document["split"], document["recommendation"]
     lines = [
         f"Chosen by compactctl tune {document['tool_version']}, seed {document['seed']}: {grid['points']} settings, "
-        f"{len(split['tuning'])} sessions tuned on, {len(split['held_out'])} kept back.",
+        f"{quantity(len(split['tuning']), 'session')} tuned on, {len(split['held_out'])} kept back.",
         f"{choice['reason'].capitalize()}.",
     ]
     for part, name in (("tuning", "tuned on"), ("held_out", "kept back")):

@@ -8,6 +8,7 @@ from typing import Any
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._tuning import change_words, objective_words, options_words, value_words
+from compactctl.reports._words import quantity
 
 _MOST_FRONT = 25
 _SHADES = " ░▒▓█"
@@ -33,7 +34,7 @@ def _head(document: Mapping[str, Any], paper: Paper) -> None:
     held = f" and {len(split['held_out'])} kept back" if split["held_out"] else ""
     words = (
         f"{document['settings']['compactor']}: {grid['points']:,} settings{sampled}{left_out}, "
-        f"{len(split['tuning'])} sessions{held}, seed {document['seed']}"
+        f"{quantity(len(split['tuning']), 'session')}{held}, seed {document['seed']}"
     )
     paper.line(safe(words), "bold")
     if not document["complete"]:

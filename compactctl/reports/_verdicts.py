@@ -8,6 +8,7 @@ from typing import Any
 from compactctl.budgets import Level, Verdict
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
+from compactctl.reports._words import quantity
 
 
 def verdict_document(verdict: Verdict, fail_on: Level) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def told(verdict: Mapping[str, Any]) -> str:
     if verdict["baseline"] is not None:
         words += f" (baseline {figure(verdict['baseline'])}, limit {figure(verdict['limit'])})"
     if verdict["left_out"]:
-        words += f"; {verdict['left_out']} sessions have no such figure"
+        words += f"; no such figure in {quantity(verdict['left_out'], 'session')}"
     return f"{words}; {verdict['reason']}" if verdict["reason"] else words
 
 
@@ -68,7 +69,7 @@ def summary(document: Mapping[str, Any]) -> str:
     held = sum(1 for verdict in verdicts if verdict["passed"])
     sessions = len(document["sessions"])
     return (
-        f"{held} of {len(verdicts)} budgets held over {sessions} session{'s' if sessions != 1 else ''}"
+        f"{held} of {len(verdicts)} budgets held over {quantity(sessions, 'session')}"
         + (f", {warned} broken as a warning" if warned else "")
         + (f", {failed} FAILED" if failed else "")
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,15 +15,28 @@ from compactctl.model import Tier
 from compactctl.reports._effects import Effects, effects
 from compactctl.reports._figures import Figure, figures
 from compactctl.reports._notices import Notice, notices
-from compactctl.reports._overview import cost_words, coverage, finding_groups, header, run_words, tier_rows, worst_first
+from compactctl.reports._overview import (
+    COST,
+    SENT,
+    cost_words,
+    coverage,
+    figure,
+    finding_groups,
+    header,
+    real_reduction,
+    run_words,
+    sent_words,
+    tier_rows,
+    worst_first,
+)
 from compactctl.reports._safe import safe
+from compactctl.reports._session_table import dollars, session_spark, short_tiers, turns_words
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._stored import StoredSession
 from compactctl.reports._svg import Drawing, composition, timeline
-from compactctl.reports._terminal import short_tiers, summary_words
-from compactctl.reports._timeline import sparkline
+from compactctl.reports._terminal import summary_words
 from compactctl.reports._titles import title_of, title_of_all
-from compactctl.reports._words import percent, size, tokens
+from compactctl.reports._words import percent, quantity, size, tokens
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -72,6 +86,7 @@ class Section:
     session: Mapping[str, Any]
     title: str
     run: str
+    sent: str
     drawing: Drawing | None
     contents: Drawing | None
     compactions: tuple[Compaction, ...]
@@ -112,13 +127,15 @@ def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = 
     style, script = _asset("page.css"), _asset("page.js")
     listed = order if pages else order[:MOST_ROWS]
     tiers, groups = tier_rows(sessions), finding_groups(sessions)
+    ids = Counter(session["session_id"] for session in sessions)
     return (
         _template()
         .render(
             document=document,
             title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
             header=header(document),
-            rows=[_row(sessions[i], details[i] if details else None, linked.get(i)) for i in listed],
+            rows=[_row(sessions[i], linked.get(i), twice=ids[sessions[i]["session_id"]] > 1) for i in listed],
+            unlinked=any(i not in linked for i in listed),
             more_rows=len(order) - len(listed),
             sections=sections,
             undrawn=0 if pages else len(order) - len(drawn),
@@ -146,6 +163,7 @@ def _template() -> Template:
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
+    environment.filters.update(dollars=dollars, several=quantity, turns=turns_words)
     return environment.from_string(_asset("page.html.j2"))
 
 
@@ -168,6 +186,7 @@ def _section(
         session,
         title_of(session),
         run_words(session),
+        sent_words(session),
         drawing,
         contents,
         compactions,
@@ -208,8 +227,8 @@ def _cut(text: str, measure: Measure) -> str:
     return f"{shown} ... ({more:,} more characters)" if more > 0 else shown
 
 
-def _row(session: Mapping[str, Any], detail: StoredSession | None, link: str | None) -> Mapping[str, Any]:
-    blocks, _ = sparkline(detail.timeline.points) if detail else ("", "")
+def _row(session: Mapping[str, Any], link: str | None, *, twice: bool) -> Mapping[str, Any]:
+    blocks, _ = session_spark(session)
     counts = session["compactions_by_tier"]
     return {
         "session": session,
@@ -217,6 +236,10 @@ def _row(session: Mapping[str, Any], detail: StoredSession | None, link: str | N
         "tiers": short_tiers(counts),
         "weight": sum(count * 1000**i for i, count in enumerate(counts.values())),
         "spark": blocks,
+        "real": figure(session, SENT),
+        "saved": real_reduction(session),
+        "cost": figure(session, COST),
+        "run": session.get("run") if twice else None,
     }
 
 

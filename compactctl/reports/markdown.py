@@ -11,10 +11,22 @@ from compactctl.model import Tier
 from compactctl.reports._decisions import decision_markdown
 from compactctl.reports._facts import fact_rows
 from compactctl.reports._notices import notices
-from compactctl.reports._overview import cost_words, coverage, finding_groups, header, tier_rows, worst_first
+from compactctl.reports._overview import (
+    COST,
+    SENT,
+    cost_words,
+    coverage,
+    figure,
+    finding_groups,
+    header,
+    real_reduction,
+    tier_rows,
+    worst_first,
+)
 from compactctl.reports._safe import safe
+from compactctl.reports._session_table import dollars, short_tiers, turns_words
 from compactctl.reports._spec import ReportSpec
-from compactctl.reports._terminal import short_tiers, summary_words
+from compactctl.reports._terminal import summary_words
 from compactctl.reports._words import percent, quantity, size, tokens
 
 # A step summary above 1 MiB is dropped whole; this many rows stay far below.
@@ -54,7 +66,7 @@ def render(document: Mapping[str, Any]) -> bytes:
     if document["command"] == "inspect":
         return _facts(document)
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
-    lines = [f"## compactctl {text(document['tool_version'])}: {len(sessions)} sessions", ""]
+    lines = [f"## compactctl {text(document['tool_version'])}: {quantity(len(sessions), 'session')}", ""]
     lines += [f"- {name}: {text(value)}" for name, value in header(document)]
     lines += ["", *_findings(sessions), *_session_table(sessions), "", *_tier_table(sessions), ""]
     lines += [f"{text(summary_words(sessions))}; {text(cost_words(sessions))}.", ""]
@@ -90,32 +102,45 @@ def _findings(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     lines = ["### What to look at", ""]
     for group in groups:
-        where = f" ({group.sessions} sessions)" if group.sessions > 1 else ""
+        where = f" {text(group.where)}" if len(sessions) > 1 else ""
         lines.append(f"- {_SIGNS[group.severity]} **{text(group.id)}**{where}: {text(group.worst['message'])}")
         lines.append(f"  Try: {text(group.worst['advice'])}")
     return [*lines, ""]
 
 
 def _session_table(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = ("session", "turns", "compactions", "peak", "real peak", "sent", "reduction", "offloads", "summaries")
-    lines = _head(names, "lrlrrrrrr")
+    several = len({session["session_id"] for session in sessions}) < len(sessions)
+    names = (
+        *("session", *(("run", "compactor") if several else ()), "turns", "compactions", "real peak"),
+        *("real peak without compaction", "real tokens", "real reduction", "decision peak", "decision tokens"),
+        *("decision reduction", "offloads", "summaries", "cost USD"),
+    )
+    lines = _head(names, "lll" + "rl" + "r" * 10 if several else "lrl" + "r" * 10)
     order = worst_first(sessions)
     for session in (sessions[place] for place in order[:MOST_SESSIONS]):
         lines.append(
             _row(
                 text(session["session_id"]),
-                _count(session["turns"]),
+                *((text(session["run"] or ""), text(session["compactor"])) if several else ()),
+                turns_words(session),
                 short_tiers(session["compactions_by_tier"]),
-                percent(session["peak_occupancy"]),
                 percent(session["real_peak_occupancy"]),
+                percent((session["without_compaction"] or {}).get("real_peak_occupancy")),
+                tokens(figure(session, SENT)),
+                percent(real_reduction(session)),
+                percent(session["peak_occupancy"]),
                 tokens(session["tokens"]),
                 percent(session["reduction"]),
                 f"{session['offloaded_files']} ({size(session['offloaded_bytes'])})",
                 _count(session["summarizer_calls"]),
+                dollars(figure(session, COST)),
             )
         )
     if len(order) > MOST_SESSIONS:
-        lines += ["", f"and {len(order) - MOST_SESSIONS} more sessions, none of them worse"]
+        lines += [
+            "",
+            f"and {quantity(len(order) - MOST_SESSIONS, 'more session')}, none of them worse",
+        ]
     return lines
 
 

@@ -76,8 +76,8 @@ def test_csv_agrees(replayed: Replayed, report: Report) -> None:
             "peak_occupancy_share": session["peak_occupancy"],
             "real_peak_tokens": session["real_peak_tokens"],
             "real_peak_occupancy_share": session["real_peak_occupancy"],
-            "sent_tokens": session["tokens"],
-            "bound_sent_tokens": session["without_compaction"]["tokens"],
+            "sent_decision_tokens": session["tokens"],
+            "without_compaction_sent_decision_tokens": session["without_compaction"]["tokens"],
             "reduction_share": session["reduction"],
             "offloaded_files": session["offloaded_files"],
             "offloaded_bytes": session["offloaded_bytes"],
@@ -179,12 +179,17 @@ def test_html_agrees(replayed: Replayed, report: Report, tmp_path: Path) -> None
     rows = {row[-1]: row for row in reader.rows}
 
     for ident, session in by_id(replayed[1]).items():
-        assert rows[ident][0] == str(session["turns"])
-        assert rows[ident][2:8] == [
-            str(session["peak_occupancy"]),
+        cost = session["measures"]["m3.cost_usd"]["value"]
+        assert rows[ident][:2] == [str(len(session["findings"])), str(session["turns"])]
+        assert rows[ident][3:13] == [
             str(session["real_peak_occupancy"]),
             str(session["without_compaction"]["real_peak_occupancy"]),
+            str(session["measures"]["m2.tokens_sent"]["value"]),
+            str(1 - session["measures"]["m2.share_of_uncompacted"]["value"]),
+            str(session["peak_occupancy"]),
             str(session["tokens"]),
             str(session["reduction"]),
             str(session["offloaded_bytes"]),
+            str(session["summarizer_calls"]),
+            "" if cost is None else str(cost),
         ]

@@ -143,8 +143,8 @@ def test_same_compactions_as_our_own(state: Path, command: Command, tmp_path: Pa
     columns = (
         "session_id",
         "tier_name",
-        "before_tokens",
-        "after_tokens",
+        "before_decision_tokens",
+        "after_decision_tokens",
         "reduction_share",
         "offloaded_bytes",
         "error",

@@ -15,7 +15,7 @@ from subprocess import CompletedProcess
 import orjson
 import pytest
 
-from compactctl.reports._terminal import short_names
+from compactctl.reports._session_table import short_names
 
 Command = Callable[..., CompletedProcess[bytes]]
 
