@@ -16,8 +16,7 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         from compactctl import __version__
 
-        print(f"compactctl {__version__}")
-        status = close_stdout(0)
+        status = close_stdout(0, f"compactctl {__version__}\n")
         if not status:
             return
     else:

@@ -32,7 +32,7 @@ def leave_on_signals() -> None:
 def stopping_on_signals() -> Iterator[Stop]:
     """Let Ctrl-C and a termination raise KeyboardInterrupt inside the block, the second one end the process.
 
-    What was there before is put back afterwards. The Stop knows whether a signal came, whatever became of its exception.
+    What was there before is put back afterwards. The Stop knows of the signal whatever became of its exception.
     """
     stop = Stop()
     hook = sys.unraisablehook
@@ -148,9 +148,10 @@ def stdout_failed(error: OSError) -> int | None:
     return status
 
 
-def close_stdout(status: int) -> int:
-    """Write out what standard output still holds, and give the status that the command has then."""
+def close_stdout(status: int, last: str = "") -> int:
+    """Write out what standard output still holds and ``last``, and give the status that the command has then."""
     try:
+        sys.stdout.write(last)
         sys.stdout.flush()
     except OSError as error:
         failed = stdout_failed(error)

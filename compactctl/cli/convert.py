@@ -13,6 +13,7 @@ from compactctl.cli._output import refuse_unsafe_files, write_file
 from compactctl.cli._say import notes, problems
 from compactctl.errors import CompactctlError, UsageError
 from compactctl.model import Session
+from compactctl.reports._json_bytes import printable
 from compactctl.transcripts import Account, distinct_ids, find_inputs, load_inputs, write_neutral
 
 
@@ -38,12 +39,13 @@ def convert(
     chosen = _chosen(sessions, session, path) if sessions else None
     if chosen is not None:
         notes(chosen.warnings, quiet=quiet)
+        lines = map(printable, write_neutral(chosen))
         if output is None or output == "-":
             sys.stdout.flush()
-            for line in write_neutral(chosen):
+            for line in lines:
                 sys.stdout.buffer.write(line)
         else:
-            write_file(Path(output), write_neutral(chosen))
+            write_file(Path(output), lines)
     return problems(errors)
 
 
