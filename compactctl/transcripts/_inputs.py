@@ -21,6 +21,7 @@ from compactctl.model import Session
 from compactctl.transcripts._load import load
 from compactctl.transcripts._source import Limits, open_regular
 from compactctl.transcripts._spec import SideThreadError
+from compactctl.transcripts._stores import Stores
 
 _FILE, _DIRECTORY = "file", "directory"
 _LIST_SIZE = 64 << 20  # bytes of a list of paths
@@ -64,14 +65,15 @@ class Account:
         self.ignored[reason] = self.ignored.get(reason, 0) + 1
 
 
-def find_inputs(arguments: Iterable[str]) -> Found:
+def find_inputs(arguments: Iterable[str], *, state_dir: str | None = None, records_dir: str | None = None) -> Found:
     """List the inputs that arguments stand for, in their order and each once; reads nothing but lists of paths.
 
     An argument is ``-``, ``@list.txt`` (a path a line; blank lines and those that begin with # are left out), a file, a
     directory (walked in the order of names; hidden directories and links to directories are not entered) or a pattern
     with ``*``, ``?``, ``[`` or ``**``. A path that exists is never taken as a pattern.
+    What lies in the command's ``state_dir`` or ``records_dir``, or in any other state directory, is no input.
     """
-    finder = _Finder()
+    finder = _Finder(Stores(state_dir, records_dir))
     for argument in arguments:
         finder.add(argument)
     return Found(tuple(finder.candidates), dict(sorted(finder.ignored.items())), tuple(finder.problems))
@@ -162,7 +164,8 @@ def _unused(account: Account, candidate: Candidate, error: CompactctlError, reas
 
 
 class _Finder:
-    def __init__(self) -> None:
+    def __init__(self, stores: Stores) -> None:
+        self.stores = stores
         self.candidates: list[Candidate] = []
         self.ignored: dict[str, int] = {}
         self.problems: list[CompactctlError] = []
@@ -190,6 +193,10 @@ class _Finder:
         self.candidates.append(candidate)
 
     def _path(self, path: str) -> None:
+        if self.stores.holds(path):
+            told = f"{path}: this is a state directory or lies in one; name the transcripts, or another --state-dir"
+            self.problems.append(UsageError(told))
+            return
         if not os.path.isdir(path):  # noqa: PTH112 -- Path's raises where a directory above may not be entered
             self._take(Candidate(path))
             return
@@ -203,7 +210,10 @@ class _Finder:
         if not matches:
             self.problems.append(NothingMatchedError(f"{pattern}: the pattern matches nothing; check it"))
         for match in matches:
-            self._path(match)
+            if self.stores.holds(match):
+                self._ignore("state directory")
+            else:
+                self._path(match)
 
     def _list(self, path: str) -> None:
         try:
@@ -243,6 +253,8 @@ class _Finder:
                     kind = _kind(entry)
                 except OSError:  # a link into a loop, or into a directory that may not be entered
                     kind = "link that cannot be followed"
+                if kind == _DIRECTORY and self.stores.is_store(entry.path):
+                    kind = "state directory"
                 if kind == _FILE:
                     self._take(Candidate(entry.path, root))
                 elif kind == _DIRECTORY:
