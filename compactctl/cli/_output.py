@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compactctl.cli._say import note
 from compactctl.errors import StoreError, UsageError
 from compactctl.registry import plugin, plugins
 from compactctl.reports._document import without_text
@@ -73,8 +74,11 @@ def on_terminal(paper: Paper) -> None:
     sys.stdout.flush()
 
 
-def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool) -> None:
-    """Render the document for each target and write it; raises StoreError where a file cannot be written."""
+def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool, quiet: bool) -> None:
+    """Render the document for each target and write it, and say to which files.
+
+    Raises StoreError where one cannot be written.
+    """
     bare = shown(document, include_text=include_text) if any(target.report.shared for target in wanted) else document
     for target in wanted:
         given = bare if target.report.shared else document
@@ -90,3 +94,4 @@ def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text
             target.path.write_bytes(content)
         except OSError as error:
             raise StoreError(f"--output {target.path}: {error.strerror}") from error
+        note(f"wrote {target.path}", quiet=quiet)

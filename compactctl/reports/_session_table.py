@@ -80,7 +80,7 @@ def session_table(sessions: Sequence[Session], paper: Paper, *, most: int | None
         column
         for column in _COLUMNS
         if (column[0] not in ("run", "compactor") or column[0] in told)
-        and any(row.get(column[0]) for row in rows)
+        and any(row.get(column[0]) not in (None, "", "n/a") for row in rows)
         and not (column[0] == "skipped" and all(row.get("skipped") in ("0", "", None) for row in rows))
     ]
     keep = _fitting(shown, rows, paper.width, never)

@@ -41,8 +41,9 @@ def replayed_session(session: Mapping[str, Any], paper: Paper, *, verbose: bool 
         paper.wrapped(notice.head, "  ", notice.tier, hang=4)
         paper.wrapped(notice.details, "      ")
     if leapt := session.get("leapt"):
+        stretches = quantity(leapt["stretches"], "stretch", "stretches")
         words = (
-            f"and {quantity(leapt['turns'], 'turn')} at Warn in {quantity(leapt['stretches'], 'stretch', 'stretches')}: "
+            f"and {quantity(leapt['turns'], 'turn')} at Warn in {stretches}: "
             f"{leapt['offloaded']:,} offload({size(leapt['offloaded_bytes'])}); --verbose shows each"
         )
         paper.wrapped(words, "  ", "dim")
