@@ -136,7 +136,7 @@ def empty_roots(found: Found, gave: Sequence[bool]) -> list[CompactctlError]:
     return [
         NothingMatchedError(
             f"{root}: {len(looked_at):,} file{'' if len(looked_at) == 1 else 's'} looked at, and none holds a session "
-            "in a format that is known (see `list formats`; threads of subagents need --subagents); name another directory"
+            "in a format that is known (see `list formats`; threads of subagents need --subagents); name another one"
         )
         for root, looked_at in roots.items()
         if not any(looked_at)
