@@ -440,6 +440,7 @@ def _judged(
         bench.window.source,
         setup.spec.needs_window,
         bench.real[1],
+        setup.protect,
     )
     return {
         "spans": kept,

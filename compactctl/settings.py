@@ -18,6 +18,9 @@ from compactctl.errors import SettingsError
 from compactctl.ports import CompactorSpec, Option
 
 ENVIRONMENT_PREFIX = "COMPACTCTL_"
+LARGE = "200000, 200k, 1m"
+# Variables that are no settings: a traceback for an internal error, and the exhaustive suite of the store.
+OTHER_VARIABLES = frozenset({"COMPACTCTL_DEBUG", "COMPACTCTL_TORTURE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +70,24 @@ class Resolved:
         return frozenset(name for name, value in self.values.items() if value.origin == self.path)
 
 
-def whole(minimum: int = 0) -> Callable[[Any], int]:
-    """Make a reader of whole numbers of at least ``minimum``; ``200_000`` and ``200k`` are understood."""
+def whole(minimum: int = 0, example: str = "") -> Callable[[Any], int]:
+    """Make a reader of whole numbers of at least ``minimum``; ``200_000`` and ``200k`` are understood.
+
+    ``example`` shows how large ones may be written, where such are meant.
+    """
+    wanted = f"a whole number of at least {minimum}" + (f" ({example})" if example else "")
 
     def read(raw: Any) -> int:
         if isinstance(raw, bool) or not isinstance(raw, int | str):
-            raise ValueError(f"a whole number of at least {minimum}")
+            raise ValueError(wanted)
         text = str(raw).strip().lower().replace("_", "").replace(",", "")
         factor = {"k": 1000, "m": 1_000_000}.get(text[-1:], 1)
         try:
             number = int(text[:-1] if factor > 1 else text) * factor
         except ValueError:
-            raise ValueError(f"a whole number of at least {minimum} (200000, 200k, 1m)") from None
+            raise ValueError(wanted) from None
         if number < minimum:
-            raise ValueError(f"a whole number of at least {minimum}")
+            raise ValueError(wanted)
         return number
 
     return read
@@ -144,6 +151,8 @@ def read_option(option: Option, raw: Any) -> Any:
     """Read one value as an option declares it; raises ValueError, which names what is allowed."""
     if option.type is bool:
         return truth(raw)
+    if option.type is str and raw == "" == option.default:
+        return ""
     if option.type is int:
         value: Any = whole(0 if option.minimum is None else int(option.minimum))(raw)
     elif option.type is float:
@@ -204,7 +213,7 @@ def setting_of(option: Option) -> Setting:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("compactor", "progressive", text, "the compactor to replay with"),
-    Setting("window", None, optional(whole(1)), "context window in tokens (default: recorded, inferred, model table)"),
+    Setting("window", None, optional(whole(1, LARGE)), "context window (default: recorded, inferred, model table)"),
     Setting("history", None, optional(one_of("view", "write-back")), "whether a compaction's view becomes the history"),
     Setting("recorded", "ignore", one_of("ignore", "follow"), "what to do with the session's own compactions"),
     Setting("meter", None, optional(text), "the meter that tiers follow (default: the compactor's own)"),
@@ -251,6 +260,7 @@ def resolve(
     assignments: Iterable[str] = (),
 ) -> Resolved:
     """Bring flags, variables, file and defaults together; a flag of None was not given. Raises SettingsError."""
+    _refuse_unknown_variables(environment)
     table = file or {}
     values: dict[str, Value] = {}
     for setting in SETTINGS:
@@ -317,6 +327,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def canonical(settings: Mapping[str, Any]) -> str:
     """Give settings as one text that is the same for the same settings, for hashing."""
     return json.dumps(settings, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+
+
+def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
+    """Refuse a variable with our prefix that sets nothing: most likely a typing error."""
+    known = {setting.variable for setting in SETTINGS} | OTHER_VARIABLES
+    for name in sorted(environment):
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in known and not name.endswith("_COMPLETE"):
+            near = difflib.get_close_matches(name, sorted(known), n=1)
+            hint = f" Did you mean {near[0]}?" if near else " `compactctl config show` lists the settings."
+            raise SettingsError(f"{name}: no such setting.{hint}")
 
 
 def _table(table: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:

@@ -116,3 +116,33 @@ def test_resolving_gives_settings_or_a_settings_error(flags: dict[str, str]) -> 
 def test_canonical_settings_do_not_depend_on_order() -> None:
     """The same settings have the same hash whoever wrote them."""
     assert canonical({"a": 1, "b": {"c": 2, "d": 3}}) == canonical({"b": {"d": 3, "c": 2}, "a": 1})
+
+
+def test_an_empty_text_may_be_written_where_it_is_the_default() -> None:
+    """``--set version=`` is how the default is named; a text that must be one stays refused."""
+    from compactctl.compactors.claude_code import COMPACTOR as CLAUDE_CODE
+
+    assert compactor_options(CLAUDE_CODE, {"version": ""})["version"] == ""
+    with pytest.raises(SettingsError, match="is not a text"):
+        resolve({"compactor": ""}, {})
+
+
+def test_only_windows_are_shown_how_to_write_millions() -> None:
+    """A wrong number of jobs is not answered with 200k."""
+    with pytest.raises(SettingsError, match=r"--jobs: 'x' is not a whole number of at least 1$"):
+        resolve({"jobs": "x"}, {})
+    with pytest.raises(SettingsError, match=r"200000, 200k, 1m"):
+        resolve({"window": "x"}, {})
+
+
+def test_thresholds_out_of_order_are_named_with_their_order() -> None:
+    """Which is above which, and how they must stand."""
+    with pytest.raises(SettingsError, match=r"soft_threshold 2 is above full_threshold 0.8; the order is warn <= soft"):
+        compactor_options(COMPACTOR, {"soft": "2"})
+
+
+def test_a_variable_that_sets_nothing_is_refused_with_the_nearest() -> None:
+    """A typing error in the environment is found as one in the file is; what is no setting by intent is allowed."""
+    with pytest.raises(SettingsError, match=r"COMPACTCTL_WINDW: no such setting. Did you mean COMPACTCTL_WINDOW"):
+        resolve({}, {"COMPACTCTL_WINDW": "5"})
+    resolve({}, {"COMPACTCTL_DEBUG": "1", "_COMPACTCTL_COMPLETE": "zsh_source", "OTHER": "x"})

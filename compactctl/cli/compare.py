@@ -16,6 +16,7 @@ from compactctl.cli._output import write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, refuse_idle_flags, with_summarizer
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
+from compactctl.compactors._user import load_compactor
 from compactctl.errors import CompactctlError, NothingMatchedError, SettingsError, SummarizerError, UsageError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
@@ -176,10 +177,12 @@ def rivals(chosen: Sequence[str], settings: Resolved) -> dict[str, Rival]:
     specs: dict[str, CompactorSpec] = {}
     for written in chosen:
         name, separator, of = written.partition("=")
-        name, of = name.strip(), (of if separator else name).strip()
+        of = (of if separator else name).strip()
+        # A user's compactor is named by its class: of path.py:Class the class.
+        name = name.strip() if separator else of.rpartition(":")[2]
         if name in specs:
             raise UsageError(f"--compactor {written}: {name} is there already; name one, as in other={of}")
-        specs[name] = plugin(_ROOM, CompactorSpec, of, "compactor")
+        specs[name] = load_compactor(of)
     bounds = [name for name in BOUNDS if name in names(_ROOM) and name not in specs]
     own: dict[str, dict[str, Value]] = {name: {} for name in specs}
     for written, value in settings.options.items():

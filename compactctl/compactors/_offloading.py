@@ -63,7 +63,9 @@ class Offloading:
         if table.holes or table.is_large_again:
             return None
         if tail not in table.passing:
-            table.passing[tail] = Passing(base, table.at, [one.item for one in table.placed], table.entries, tail)
+            items = [one.item for one in table.placed]
+            threshold = self.threshold if len(table.at) == len(base.large_results(self.threshold)) else None
+            table.passing[tail] = Passing(base, table.at, items, table.entries, tail, threshold)
         return table.passing[tail]
 
     def _table(self, offloader: NullOffloader, base: Base) -> _Table:

@@ -82,7 +82,10 @@ def thresholds_in_order(options: Mapping[str, Any]) -> Iterable[str]:
     names = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")
     for lower, higher in itertools.pairwise(names):
         if options[lower] > options[higher]:
-            yield f"{lower} {options[lower]:g} is above {higher} {options[higher]:g}; they must not fall"
+            yield (
+                f"{lower} {options[lower]:g} is above {higher} {options[higher]:g}; the order is warn <= soft <= full "
+                "<= emergency"
+            )
     target = options.get("target", 0)
     if target and target >= options["soft_threshold"]:
         yield f"target {target:g} must be below soft_threshold {options['soft_threshold']:g} (0 for no target)"

@@ -327,7 +327,7 @@ def _check(options: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> ClaudeCodeCompactor:
-    recorded = session.harness_version if session and session.format == "claude-code" else ""
+    recorded = session.harness_version if session and "claude-code" in (session.harness, session.format) else ""
     return ClaudeCodeCompactor(
         ports.summarizer,
         ports.context_window,

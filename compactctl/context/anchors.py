@@ -90,7 +90,7 @@ def is_missing(anchor: Anchor) -> bool:
 
 def anchor_blocks(anchors: Iterable[Anchor]) -> str:
     """Give anchors as ``### <Header>`` blocks with a blank line between them."""
-    return "\n\n".join(f"### {HEADERS[anchor.type]}\n{anchor.content}" for anchor in anchors)
+    return "\n\n".join([f"### {HEADERS[anchor.type]}\n{anchor.content}" for anchor in anchors])
 
 
 def previous_text(anchors: Iterable[Anchor], summary: str) -> str:
@@ -116,7 +116,7 @@ def compaction_text(
 def references_text(offloaded: Iterable[OffloadEntry]) -> str:
     """Give the section that lists offloaded results, each line ended by a newline."""
     return "## Offloaded References\n" + "".join(
-        f"- {entry.file_path} ({entry.lines} lines) - offloaded tool result\n" for entry in offloaded
+        [f"- {entry.file_path} ({entry.lines} lines) - offloaded tool result\n" for entry in offloaded]
     )
 
 

@@ -100,8 +100,9 @@ class OffloaderBase:
     ) -> tuple[OffloadEntry, str] | None:
         """Store a result and give its entry and placeholder; None where it is not to be offloaded.
 
-        ``tool`` is whose result it is where the message does not say. ``preview_bytes`` bounds the preview of this one; with it, a result whose placeholder would not be smaller is
-        not offloaded. Raises OffloadError where the file could not be written.
+        ``tool`` is whose result it is where the message does not say. ``preview_bytes`` bounds the preview of this
+        one; with it, a result whose placeholder would not be smaller is not offloaded. Raises OffloadError where the
+        file could not be written.
         """
         if not self.wants(message, text):
             return None

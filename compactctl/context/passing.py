@@ -21,13 +21,21 @@ class Passing:
     """What becomes of a session's large results as the newest ``tail`` messages move on.
 
     ``at`` are the indices of the results, ``items`` their placeholders, ``entries`` their files, all in order.
-    ``behind[t]`` is how many of them lie behind the tail at turn t.
+    ``behind[t]`` is how many of them lie behind the tail at turn t. ``threshold`` is the size that they are all above,
+    None where there are other results above it too.
     """
 
     def __init__(
-        self, base: Base, at: Sequence[int], items: Sequence[Item], entries: Sequence[OffloadEntry], tail: int
+        self,
+        base: Base,
+        at: Sequence[int],
+        items: Sequence[Item],
+        entries: Sequence[OffloadEntry],
+        tail: int,
+        threshold: int | None = None,
     ) -> None:
         self.base = base
+        self.threshold = threshold
         self.at = at
         self.items = items
         self.entries = entries
@@ -45,8 +53,15 @@ class Passing:
 
     def applied(self, view: View, first: int, last: int) -> View:
         """Give a view in which the results ``first`` to ``last`` - 1 have their placeholders."""
+        if first == last:
+            return view
         back = view.own_length - view.lo
-        return view.swapped([(self.at[i] + back, self.items[i]) for i in range(first, last)])
+        positions = [at + back for at in self.at[first:last]]
+        applied = view.swapped(list(zip(positions, self.items[first:last], strict=True)))
+        if self.threshold is not None:
+            # The promise rests on own items none of which is large, and those that joined them are placeholders now.
+            self.base.note_clean(self.threshold, applied)
+        return applied
 
 
 class _Sums:

@@ -180,6 +180,10 @@ class Base:
             if clean and all(item.result_bytes <= threshold for item in fresh):
                 self._large_own[threshold] = (new, len(new), [])
 
+    def note_clean(self, threshold: int, view: View) -> None:
+        """Note that none of a view's own items is such a result, for whoever knows that without a look at each."""
+        self._large_own[threshold] = (view.own_buffer, view.own_length, [])
+
     def next_large(self, threshold: int, start: int) -> int | None:
         """Give the index of the first such result at or after ``start``; None where there is none."""
         large = self.large_results(threshold)

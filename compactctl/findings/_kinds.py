@@ -40,7 +40,7 @@ class Situation:
 
     ``history`` is ``view`` or ``write-back``; ``window_source`` is flag, recorded, inferred, table or assumed;
     ``needs_window`` says that the real harness does nothing without a known window; ``real_source`` is the sentence
-    about real tokens.
+    about real tokens. ``protect`` names the tools whose results no compactor may shorten.
     """
 
     compactor: str
@@ -49,6 +49,7 @@ class Situation:
     window_source: str = ""
     needs_window: bool = False
     real_source: str = ""
+    protect: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

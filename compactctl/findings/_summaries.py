@@ -8,6 +8,7 @@ from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_tu
 from compactctl.measures._cost import summarizer_cost
 from compactctl.measures.m3 import unpaid
 from compactctl.measures.m4 import avoidable, largest_input, summaries, summary_level
+from compactctl.meters._recorded import first_break
 from compactctl.model import CompactionRecord
 from compactctl.ports import Span
 
@@ -16,6 +17,7 @@ DEAR = 0.25  # of the cost of the whole replay
 THRASH = 50  # rewrites for each hundred calls
 COLD = 0.5  # of the tokens sent found in the cache
 FEW_CALLS = 10
+APART = 0.05  # of the modelled cost
 _FAILED = "summary failed"
 
 
@@ -88,6 +90,32 @@ def _no_room(case: Case) -> Shown | None:
             {"threshold": level, "summary_tokens": trace.summary_tokens, "window": trace.window},
         )
     return None
+
+
+def _modelled(case: Case) -> Shown | None:
+    """Say what the modelled cost leaves out where the session shows it: it was replayed as it was recorded."""
+    recorded, prices = case.value("m3.recorded_cost_usd"), case.trace.prices
+    whole = case.value("m3.uncompacted_cost_usd")
+    session = case.trace.session
+    # A session that was cut by its harness sent less than the whole that is modelled: nothing to compare.
+    if not recorded or not whole or prices is None or first_break(session) < session.model_calls:
+        return None
+    if recorded <= whole * (1 + APART):
+        return None
+    dated = f", {prices.date}" if prices.date else ""
+    return Shown(
+        f"by its recorded usage the session cost {recorded:.2f} US dollars, {recorded / whole - 1:.0%} more than the "
+        f"{whole:.2f} that are modelled at the same prices ({prices.source}{dated})",
+        "the modelled prompt cache never expires, and every token that was sent before is cached: compare modelled "
+        "costs with one another, not with a bill",
+        (),
+        {
+            "recorded_usd": recorded,
+            "modelled_usd": whole,
+            "price_source": prices.source,
+            "price_date": prices.date or None,
+        },
+    )
 
 
 def _dear(case: Case) -> Shown | None:
@@ -257,6 +285,13 @@ KINDS = (
         "at least half of the calls do not begin like the one before, or half of what is sent is not cached",
         ("m3",),
         _thrash,
+    ),
+    FindingKind(
+        "cost-below-recorded",
+        Severity.INFO,
+        "the modelled cost, with a prompt cache that never expires, is more than 5 % below that of the recorded usage",
+        ("m3",),
+        _modelled,
     ),
     FindingKind(
         "summarizer-dear", Severity.INFO, "the summarizer makes more than a quarter of the whole cost", ("m4",), _dear

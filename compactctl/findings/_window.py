@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 
-from compactctl.context.view import MeterContext
+from compactctl.context.view import MeterContext, Standing
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
 from compactctl.measures._load import load_of
 from compactctl.meters._images import base64_length, image_count
+from compactctl.meters._recorded import segments
 
 LOW, HIGH = 0.9, 1.1  # an estimate ratio between them is true enough
+NEAR = 0.9  # of the window
+TELLING = 0.05  # of a threshold, so much must have been seen to judge it
 EARLY = 0.5  # of the window, in real tokens
 _BLIND_METERS = ("bytes4",)
 
@@ -46,21 +50,77 @@ def _failed(case: Case) -> Shown | None:
 
 
 def _estimate(case: Case) -> Shown | None:
-    ratio = case.value("m1.estimate_ratio")
-    if ratio is None or LOW <= ratio <= HIGH:
+    line = _true_line(case)
+    levels = case.levels()
+    if line is None or case.trace.window <= 0:
         return None
-    levels = [(name, level / case.trace.window) for name, level in case.levels() if case.trace.window > 0]
-    name, share = levels[-1] if levels else ("", 0.0)
-    really = f"; {name} {share:.2f} is {share * ratio:.2f} of the real window" if name else ""
-    severity = Severity.ERROR if share * ratio > 1 else None
+    overhead, slope, seen = line
+    window = float(case.trace.window)
+    # A compactor without thresholds of its own is judged at the window.
+    named = levels or [("the window", window)]
+    judged = [(name, level, (overhead + slope * level) / level) for name, level in named]
+    name, level, ratio = next((one for one in judged if one[0] == "full_threshold"), judged[-1])
+    over = case.value("m1.overshoot_turns") or 0
+    if all(LOW <= each <= HIGH for _, _, each in judged) and LOW <= ratio <= HIGH:
+        return None
+    # What little a short session holds tells its rate, but not that of a session that comes to its thresholds.
+    late = bool(levels) and level * ratio > window and seen >= TELLING * level
+    really = f"; {name} {level / window:.2f} is {level * ratio / window:.2f} of the real window" if levels else ""
     what = "fewer tokens than there are" if ratio > 1 else "more tokens than there are"
+    meter = case.situation.meter or "its own"
+    advice = "let it count real tokens (--meter calibrated)"
+    if LOW <= slope <= HIGH and overhead > 0:
+        advice += f", or name the fixed part (--overhead {round(overhead / slope)})"
+    elif levels and ratio > HIGH:
+        advice += f", or multiply the thresholds by {1 / ratio:.2f}"
     return Shown(
-        f"the compactor counts {what}: real / {case.situation.meter or 'its own'} tokens = {ratio:.2f}{really}",
-        "let it count real tokens (--meter calibrated), or divide the thresholds by the ratio",
+        f"the compactor counts {what}: a fixed part of {overhead:,.0f} tokens that it does not see, and {slope:.2f} "
+        f"real tokens for each {meter} token{really}",
+        advice,
         (),
-        {"estimate_ratio": ratio, "meter": case.situation.meter, "real_source": case.situation.real_source},
-        severity,
+        {
+            "estimate_ratio": case.value("m1.estimate_ratio"),
+            "ratio_at_threshold": ratio,
+            "unseen_tokens": round(overhead),
+            "slope": slope,
+            "meter": case.situation.meter,
+            "real_source": case.situation.real_source,
+        },
+        Severity.ERROR if ratio > HIGH and (late or over > 0) else None,
     )
+
+
+def _true_line(case: Case) -> tuple[float, float, int] | None:
+    """Give (a, b, n) of real tokens = a + b * decision tokens, from n decision tokens; None where nothing counts.
+
+    Of text alone: what images and base64 data cost is another finding's.
+    """
+    trace = case.trace
+    base, scale, none = trace.base, trace.scale, MeterContext(0, Standing.CHANGED)
+    own = base.meter.tokens(base.prefix[base.offset], none)
+    real = scale.meter.tokens(scale.prefix[base.offset], none)
+    counted, weight = _text_weights(case)
+    seen = base.meter.tokens(base.prefix[base.offset] + counted, none) - own
+    if seen <= 0:
+        return None
+    slope = (scale.meter.tokens(scale.prefix[base.offset] + weight, none) - real) / seen
+    return real - slope * own, slope, seen
+
+
+def _text_weights(case: Case) -> tuple[int, int]:
+    """Give what all messages of text alone weigh under the compactor's meter and under that of real tokens."""
+    base, scale = case.trace.base, case.trace.scale
+    key = f"text weights {base.meter.name} {base.offset} {base.prefix[-1]} {scale.meter.name} {scale.prefix[-1]}"
+    known: tuple[int, int] | None = case.trace.shared.get(key)
+    if known is None:
+        text = [
+            at
+            for at, message in enumerate(base.messages)
+            if at >= base.offset and not image_count(message) and not base64_length(message.content)
+        ]
+        counted, real = (sum(one[at + 1] - one[at] for at in text) for one in (base.prefix, scale.prefix))
+        known = case.trace.shared[key] = (counted, real)
+    return known
 
 
 def _tiers_apart(case: Case) -> Shown | None:
@@ -114,13 +174,64 @@ def _recorded_above(case: Case) -> Shown | None:
 
 def _near_limit(case: Case) -> Shown | None:
     peak = case.value("m1.peak_occupancy")
-    if peak is None or not 0.9 <= peak <= 1 or case.value("m8.compactions") != 0:
+    if peak is None or not NEAR <= peak <= 1 or case.value("m8.compactions") != 0:
         return None
+    recorded = [m.usage.prompt for m in case.trace.session.messages if m.usage is not None]
+    really = max(recorded, default=0) / case.trace.window if case.trace.window > 0 else 0.0
+    # Where the harness cut its prompts itself, only the replay without these cuts came so far.
+    told = (
+        f"with nothing that the harness itself cut, the session would come to {peak:.0%} of the window, and nothing "
+        f"was compacted; its recorded prompts came to {really:.0%}"
+        if 0 < really < NEAR
+        else f"the session came to {peak:.0%} of the window and nothing was compacted"
+    )
     return Shown(
-        f"the session came to {peak:.0%} of the window and nothing was compacted",
+        told,
         "a longer session of this kind will not fit: choose a compactor, or lower its thresholds",
         (),
-        {"peak_occupancy": peak},
+        {"peak_occupancy": peak, "recorded_occupancy": really or None},
+    )
+
+
+def _unrecorded_cuts(case: Case) -> Shown | None:
+    found = segments(case.trace.session)
+    falls = [(one, two) for one, two in itertools.pairwise(found) if two.reason == "fall"]
+    if not falls:
+        return None
+    messages = case.trace.session.messages
+    words = []
+    for one, two in falls[:3]:
+        was, now = one.calls[-1], two.calls[0]
+        models = (messages[was.index].model, messages[now.index].model)
+        other = f", where the model changed from {models[0]} to {models[1]}" if models[0] != models[1] else ""
+        words.append(
+            f"by {was.usage.prompt - now.usage.prompt:,} at turn {now.turn} ({was.usage.prompt:,} to "
+            f"{now.usage.prompt:,}){other}"
+        )
+    more = f", and {times(len(falls) - 3, 'time')} more" if len(falls) > 3 else ""
+    turns = tuple(two.calls[0].turn for _, two in falls)
+    return Shown(
+        f"the recorded prompt fell {'; '.join(words)}{more} without a recorded compaction: the harness cut something "
+        "that the transcript does not show",
+        "from there on a replay of the whole history is what-if; --recorded follow takes the recorded prompts as they "
+        "are",
+        turns,
+        {"falls": len(falls)},
+    )
+
+
+def _no_such_tool(case: Case) -> Shown | None:
+    named = set(case.trace.base.tool_names)
+    unknown = sorted(case.situation.protect - named)
+    if not unknown:
+        return None
+    known = sorted(named - {""})
+    near = [close[0] for name in unknown if (close := difflib.get_close_matches(name, known, n=1, cutoff=0.5))]
+    return Shown(
+        f"no result of this session is of a protected tool {', '.join(map(repr, unknown))}: that protects nothing",
+        f"name a tool of the session (--protect): {', '.join(near or known[:8]) or 'it has no results'}",
+        (),
+        {"unknown": len(unknown)},
     )
 
 
@@ -241,7 +352,7 @@ KINDS = (
     FindingKind(
         "estimate-off",
         Severity.WARN,
-        "real / decision tokens are outside 0.9 to 1.1; an error where the highest threshold lies beyond the window",
+        "real / decision tokens at the thresholds are outside 0.9 to 1.1; an error where the full one comes too late",
         ("m1",),
         _estimate,
     ),
@@ -279,6 +390,20 @@ KINDS = (
         "the session came near the end of the window and nothing was compacted",
         ("m1", "m8"),
         _near_limit,
+    ),
+    FindingKind(
+        "unrecorded-cut",
+        Severity.INFO,
+        "the recorded prompt fell by more than 5 % without a recorded compaction",
+        (),
+        _unrecorded_cuts,
+    ),
+    FindingKind(
+        "protect-unknown",
+        Severity.WARN,
+        "a protected tool that no result of the session is of",
+        (),
+        _no_such_tool,
     ),
     FindingKind(
         "thresholds-unreached",

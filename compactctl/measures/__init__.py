@@ -28,14 +28,22 @@ def all_keys() -> dict[str, Key]:
 def measure_all(trace: Trace, names: Iterable[str] | None = None) -> dict[str, Measured]:
     """Compute measures of one replay; None takes them all, an empty list none.
 
-    Every declared key of a measure is in the result. Raises UnknownNameError for a name that nothing has.
+    A key (``m3.cost_usd``) selects its measure. Every declared key of a measure is in the result. Raises
+    UnknownNameError for a name that nothing has.
     """
-    chosen = (
-        measures().values() if names is None else [plugin(_PACKAGE, MeasureSpec, name, "measure") for name in names]
-    )
+    chosen = measures().values() if names is None else [_measure(name) for name in dict.fromkeys(map(_owner, names))]
     found: dict[str, Measured] = {}
     for spec in chosen:
         computed = spec.compute(trace)
         for key in spec.keys:
             found[key.key] = computed.get(key.key, Measured(None, "not measured"))
     return found
+
+
+def _measure(name: str) -> MeasureSpec:
+    return plugin(_PACKAGE, MeasureSpec, name, "measure")
+
+
+def _owner(name: str) -> str:
+    """Give the name of the measure that fills a key; any other name as it is."""
+    return name.partition(".")[0] if name in all_keys() else name

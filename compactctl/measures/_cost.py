@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from compactctl.context.view import MeterContext
 from compactctl.measures._load import Cut, load_of
-from compactctl.measures._spec import Prices, Trace
-from compactctl.model import Message
+from compactctl.measures._spec import Measured, Prices, Trace
+from compactctl.model import ASSISTANT, Message
 
 MILLION = 1_000_000
 
@@ -39,6 +39,22 @@ def replay_cost(trace: Trace, prices: Prices) -> float:
     """Give what a whole replay costs in US dollars: prompts, replies and summarizer calls."""
     load = load_of(trace)
     return input_cost(load.tokens, load.cuts, prices) + output_cost(trace, prices) + summarizer_cost(trace, prices)
+
+
+def recorded_cost(trace: Trace, prices: Prices) -> Measured:
+    """Give what the session's own calls cost by their recorded usage; None where one of them lacks it."""
+    usages = [message.usage for message in trace.session.messages if message.role == ASSISTANT]
+    known = [usage for usage in usages if usage is not None]
+    if not usages or len(known) < len(usages):
+        return Measured(None, f"{len(usages) - len(known)} of {len(usages)} model calls recorded no usage")
+    total = 0.0
+    for usage in known:
+        if usage.cache_read is None and usage.cache_write is None:
+            return Measured(None, "the recorded usage does not say what was cached")
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        total += read * prices.cached + write * prices.write + usage.output * prices.output
+        total += max(usage.prompt - read - write, 0) * prices.input
+    return Measured(total / MILLION)
 
 
 def output_cost(trace: Trace, prices: Prices) -> float:

@@ -1,18 +1,20 @@
 """M3, cost with prompt cache: what is sent again at the cached price, and what each compaction makes new.
 
 A turn finds in the cache what its view has in common with the one before, fixed part included. How long a provider
-keeps a cache is not modelled: a pause between turns may cost more than this says.
+keeps a cache is not modelled: a pause between turns may cost more than this says. What the session itself cost by its
+recorded usage stands beside it, at the same prices, cache writes at the price of the shortest time to live.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compactctl.measures._cost import cached_tokens, input_cost, output_cost, replay_cost
+from compactctl.measures._cost import cached_tokens, input_cost, output_cost, recorded_cost, replay_cost
 from compactctl.measures._load import Cut, load_of, uncompacted
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Prices, Trace, share
 
 COST, WHOLE, SHARE = "m3.cost_usd", "m3.uncompacted_cost_usd", "m3.cost_share_of_uncompacted"
+RECORDED = "m3.recorded_cost_usd"
 HITS, REWRITES, UNPAID = "m3.cache_hit_ratio", "m3.rewrites_per_100", "m3.unpaid_compactions"
 
 
@@ -57,7 +59,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
     prices = trace.prices
     if prices is None:
         reason = f"no price is known for the model {trace.session.model!r}; set prices in the settings"
-        return found | dict.fromkeys((COST, WHOLE, SHARE, UNPAID), Measured(None, reason))
+        return found | dict.fromkeys((COST, WHOLE, SHARE, UNPAID, RECORDED), Measured(None, reason))
     cost = replay_cost(trace, prices)
     whole = input_cost(uncompacted(trace), (), prices) + output_cost(trace, prices)
     return found | {
@@ -65,6 +67,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
         WHOLE: Measured(whole),
         SHARE: share(cost, whole, "the session costs nothing"),
         UNPAID: Measured(len(unpaid(trace) or ())),
+        RECORDED: recorded_cost(trace, prices),
     }
 
 
@@ -72,9 +75,17 @@ MEASURE = MeasureSpec(
     "m3",
     "cost with prompt cache",
     (
-        Key(COST, "US dollars", Direction.LOWER, "prompts, replies and summarizer calls, cached parts at their price"),
+        Key(
+            COST,
+            "US dollars",
+            Direction.LOWER,
+            "prompts, replies and summarizer calls, with a cache that never expires",
+        ),
         Key(WHOLE, "US dollars", Direction.NEUTRAL, "the same session without compaction"),
         Key(SHARE, "share", Direction.LOWER, "cost / that of the same session without compaction"),
+        Key(
+            RECORDED, "US dollars", Direction.NEUTRAL, "what the session cost by its recorded usage, at the same prices"
+        ),
         Key(HITS, "share", Direction.HIGHER, "tokens sent that the prompt cache holds / tokens sent"),
         Key(REWRITES, "a 100 calls", Direction.LOWER, "calls whose view does not begin with the one before"),
         Key(UNPAID, "compactions", Direction.LOWER, "compactions whose broken cache costs more than they ever save"),

@@ -46,7 +46,10 @@ def fact_rows(session: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give the facts of one session as names and words; not yet safe to print."""
     return [
         ("path", session["path"]),
-        ("format", " ".join(filter(None, (session["format"], session["harness"], session["harness_version"])))),
+        (
+            "format",
+            " ".join(dict.fromkeys(filter(None, (session["format"], session["harness"], session["harness_version"])))),
+        ),
         ("model", session["model"] or "not recorded"),
         ("window", f"{session['window']:,} tokens ({session['window_source']})"),
         ("messages", f"{session['messages']:,}, of these {quantity(session['model_calls'], 'model call')}"),

@@ -123,6 +123,7 @@ class Scene:
         prices: Prices | None = PRICES,
         summary_tokens: int = 200,
         names: Sequence[str] | None = None,
+        protect: Iterable[str] = (),
         **options: Any,
     ) -> Judged:
         """Replay messages through a compactor (by name, or a user's object) and judge the replay."""
@@ -154,7 +155,13 @@ class Scene:
         trace = Trace(session, base, spans, Scale(base, real), window, reserve, prices, values, summary_tokens)
         measured = measure_all(trace, names)
         situation = Situation(
-            spec.name if spec else "mine", str(mode), counter.name, source, bool(spec and spec.needs_window), told
+            spec.name if spec else "mine",
+            str(mode),
+            counter.name,
+            source,
+            bool(spec and spec.needs_window),
+            told,
+            frozenset(protect),
         )
         return Judged(trace, measured, find(trace, measured, situation))
 
