@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from compactctl.errors import (
     CompactctlError,
@@ -20,11 +19,13 @@ from compactctl.errors import (
 )
 from compactctl.model import Session
 from compactctl.transcripts._load import load
-from compactctl.transcripts._source import Limits
+from compactctl.transcripts._source import Limits, open_regular
 from compactctl.transcripts._spec import SideThreadError
 
 # So many files are named of those that gave no session for one reason.
 MOST_EXAMPLES = 3
+_FILE, _DIRECTORY = "file", "directory"
+_LIST_SIZE = 64 << 20  # bytes of a list of paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ class _Finder:
         self.candidates.append(candidate)
 
     def _path(self, path: str) -> None:
-        if not Path(path).is_dir():
+        if not os.path.isdir(path):  # noqa: PTH112 -- Path's raises where a directory above may not be entered
             self._take(Candidate(path))
             return
         before = len(self.candidates)
@@ -213,7 +214,7 @@ class _Finder:
             self.problems.append(NothingMatchedError(f"{path}: no file under this directory; name another one"))
 
     def _pattern(self, pattern: str) -> None:
-        matches = sorted(glob.glob(str(Path(pattern).expanduser()), recursive=True))  # noqa: PTH207 -- absolute patterns
+        matches = sorted(glob.glob(os.path.expanduser(pattern), recursive=True))  # noqa: PTH207, PTH111 -- absolute patterns, any ~name
         if not matches:
             self.problems.append(NothingMatchedError(f"{pattern}: the pattern matches nothing; check it"))
         for match in matches:
@@ -221,13 +222,18 @@ class _Finder:
 
     def _list(self, path: str) -> None:
         try:
-            text = Path(path).read_bytes().decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-        except FileNotFoundError:
-            self.problems.append(MissingPathError(f"@{path}: no such list of paths; check the path"))
+            with open_regular(path) as file:
+                content = file.read(_LIST_SIZE + 1)
+        except (MissingPathError, UnreadableError) as error:
+            self.problems.append(type(error)(f"@{error}"))
             return
-        except (OSError, ValueError) as error:
-            self.problems.append(UnreadableError(f"@{path}: the list of paths cannot be read ({error})"))
+        except OSError as error:
+            self.problems.append(UnreadableError(f"@{path}: reading failed ({error.strerror}); name a sound list"))
             return
+        if len(content) > _LIST_SIZE:
+            self.problems.append(UnreadableError(f"@{path}: a list of more than {_LIST_SIZE:,} bytes; split it"))
+            return
+        text = content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
         for line in text.split("\n"):
             entry = line.strip()
             if entry.startswith("@") or entry == "-":
@@ -248,21 +254,29 @@ class _Finder:
                 continue
             below = []
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name.startswith("."):
-                        self._ignore("hidden directory")
-                    else:
-                        below.append(entry.path)
-                elif entry.is_dir():
-                    self._ignore("link to a directory")
-                elif entry.is_file():
+                try:
+                    kind = _kind(entry)
+                except OSError:  # a link into a loop, or into a directory that may not be entered
+                    kind = "link that cannot be followed"
+                if kind == _FILE:
                     self._take(Candidate(entry.path, root))
+                elif kind == _DIRECTORY:
+                    below.append(entry.path)
                 else:
-                    self._ignore("not a regular file")
+                    self._ignore(kind)
             todo.extend(reversed(below))
 
     def _ignore(self, reason: str) -> None:
         self.ignored[reason] = self.ignored.get(reason, 0) + 1
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    """Say what lies in a directory; what is not looked into has its reason. Raises OSError."""
+    if entry.is_dir(follow_symlinks=False):
+        return "hidden directory" if entry.name.startswith(".") else _DIRECTORY
+    if entry.is_dir():
+        return "link to a directory"
+    return _FILE if entry.is_file() else "not a regular file"
 
 
 def _exists(path: str) -> bool:

@@ -16,6 +16,7 @@ Row = dict[str, Any]
 # Makes messages of lines, None where it does not know all of each line's form.
 Quick = Callable[[list[bytes]], list[Message] | None]
 _NEWLINE = 10
+_MANY_BLANK = 64  # blank lines in a row from which on they are counted together
 
 
 class Rows:
@@ -90,7 +91,7 @@ class Rows:
         loads, depth, limit = orjson.loads, self._limits.depth, self._limits.line
         stream = self._source.open()
         readline = stream.readline
-        number = end = singly = 0
+        number = end = singly = blank = last = 0  # last: the last blank line, blank: how many of them in a row
         while True:
             if quick is not None and not singly:
                 # All whole lines that are at hand, looked at together: one by one costs as much as decoding them.
@@ -111,13 +112,20 @@ class Rows:
             self._offset = end
             size = len(line)
             end += size
-            if not 2 < size <= limit:
-                if not line.strip():
-                    self._blank_line()
-                    continue
-                if size > limit and line[-1] != _NEWLINE:
-                    end += self._drop_rest(readline)
-                    continue
+            if size > limit and line[-1] != _NEWLINE:
+                end += self._drop_rest(readline)
+                continue
+            if line.isspace():
+                self._blank_line()
+                blank = blank + 1 if number == last + 1 else 1
+                if blank >= _MANY_BLANK and (run := _blank_run(stream.peek(1))):
+                    end += len(stream.read(len(run)))
+                    passed = run.count(b"\n")
+                    self.line = number = number + passed
+                    self._blank_line(passed)
+                    singly = max(singly - passed, 0)
+                last = number
+                continue
             try:
                 row = loads(line)
             except ValueError:
@@ -130,9 +138,9 @@ class Rows:
             else:
                 self.skip("too_deep")
 
-    def _blank_line(self) -> None:
+    def _blank_line(self, lines: int = 1) -> None:
         self._told = self.line
-        self._blank += 1
+        self._blank += lines
 
     def _drop_rest(self, readline: Callable[[int], bytes]) -> int:
         """Go to the end of a line that is too long, without holding it; give the length of what was dropped."""
@@ -145,9 +153,6 @@ class Rows:
         return dropped
 
     def _damaged(self, line: bytes) -> Iterator[Row]:
-        if not line.strip():
-            self._blank_line()
-            return
         try:  # a mark of byte order may stand before any line where files were joined
             whole = orjson.loads(line.lstrip(BOM)) if line.startswith(BOM) else None
         except ValueError:
@@ -166,6 +171,12 @@ class Rows:
         self._damaged_line = self.line
         self._recovered += 1
         yield from found
+
+
+def _blank_run(held: bytes) -> bytes:
+    """Give the blank lines with which some bytes begin, the last one with its newline."""
+    space = len(held) - len(held.lstrip())
+    return held[: held.rfind(b"\n", 0, space) + 1]
 
 
 def _within(row: Row, depth: int) -> bool:

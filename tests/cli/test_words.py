@@ -62,7 +62,7 @@ def test_replay_and_report_show_one_table(command: Command, samples: Path) -> No
 
     assert tables[0] == tables[1]
     assert findings[0] == findings[1]
-    assert "  error estimate-off in 4 sessions, worst in ba56187e" in findings[0]
+    assert "  error summary-every-turn in 3 sessions, worst in b984967e" in findings[0]
 
 
 def test_a_row_without_compaction_only_where_it_differs(command: Command, samples: Path) -> None:
