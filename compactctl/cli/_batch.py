@@ -135,7 +135,7 @@ def each_session(
         identified: list[list[Session]] = []
         for candidate, (sessions, seen) in zip(candidates, workers.identify(candidates), strict=True):
             identified.append(sessions)
-            _merge(account, seen)
+            account.merge(seen)
             done += input_bytes(candidate)
             progress(done, total, candidate.path)
         account.problems.extend(empty_roots(found, [bool(sessions) for sessions in identified]))
@@ -145,13 +145,6 @@ def each_session(
             yield from results
             done += input_bytes(candidate)
             progress(done, total, candidate.path)
-
-
-def _merge(account: Account, seen: Account) -> None:
-    account.loaded += seen.loaded
-    account.problems.extend(seen.problems)
-    for reason, count in seen.ignored.items():
-        account.ignored[reason] = account.ignored.get(reason, 0) + count
 
 
 class _Hands(Generic[Result]):

@@ -70,7 +70,9 @@ IncludeText = Annotated[
     bool, typer.Option("--include-text", help="Put anchors, summaries and file names into shared formats.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices on stderr.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each compaction, not each run of turns.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show each compaction, and name files that were not looked into.")
+]
 
 
 def resolved(flags: Mapping[str, Any], config: str | None, no_config: bool, assignments: list[str] | None) -> Resolved:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compactctl.cli._say import note
 from compactctl.errors import StoreError, UsageError
 from compactctl.registry import plugin, plugins
 from compactctl.reports._document import without_text
@@ -84,8 +85,11 @@ def on_terminal(paper: Paper) -> None:
     sys.stdout.flush()
 
 
-def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool) -> None:
-    """Render the document for each target and write it; raises StoreError where a file cannot be written."""
+def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool, quiet: bool) -> None:
+    """Render the document for each target and write it, and say to which files.
+
+    Raises StoreError where one cannot be written.
+    """
     bare = shown(document, include_text=include_text) if any(target.report.shared for target in wanted) else document
     for target in wanted:
         given = bare if target.report.shared else document
@@ -98,6 +102,7 @@ def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text
             sys.stdout.buffer.flush()
             continue
         write_file(target.path, [content])
+        note(f"wrote {target.path}", quiet=quiet)
 
 
 def write_file(path: Path, pieces: Iterable[bytes], option: str = "--output") -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from compactctl.errors import CompactctlError, worst
 from compactctl.reports._safe import safe
+from compactctl.reports._words import quantity
+
+if TYPE_CHECKING:
+    from compactctl.transcripts import Account
 
 MOST_WARNINGS = 20
 
@@ -24,7 +29,18 @@ def notes(messages: Iterable[str], *, quiet: bool = False) -> None:
     for message in listed[:MOST_WARNINGS]:
         note(f"warning: {message}", quiet=quiet)
     if len(listed) > MOST_WARNINGS:
-        note(f"warning: and {len(listed) - MOST_WARNINGS} more", quiet=quiet)
+        note(f"and {quantity(len(listed) - MOST_WARNINGS, 'more warning')}", quiet=quiet)
+
+
+def not_looked_into(account: Account, *, quiet: bool = False, verbose: bool = False) -> None:
+    """Write how many files gave no session and why; ``verbose`` names the first ones of each reason."""
+    for reason, count in sorted(account.ignored.items()) if verbose else ():
+        named = account.examples.get(reason, [])
+        more = f" and {count - len(named):,} more" if named and count > len(named) else ""
+        note(f"not looked into: {count:,} {reason}{': ' if named else ''}{', '.join(named)}{more}", quiet=quiet)
+    if account.ignored and not verbose:
+        listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(account.ignored.items()))
+        note(f"not looked into: {listed} (--verbose names the first)", quiet=quiet)
 
 
 def problems(errors: Iterable[CompactctlError], statuses: Iterable[int] = ()) -> int:

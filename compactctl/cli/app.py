@@ -117,6 +117,16 @@ class LazyGroup(TyperGroup):
         command.name = cmd_name
         return command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; of an unknown one say which is nearest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            nearest = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            meant = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(COMMANDS)}"
+            ctx.fail(f"No such command {args[0]!r}; {meant}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands from the table."""
         with formatter.section("Commands"):

@@ -175,7 +175,7 @@ def check(
     notes((f"not the same as the baseline: {words}" for words in other), quiet=quiet)
     if needs and baseline is None:
         note("warning: budgets against a baseline need --baseline FILE")
-    write(document, wanted, include_text=False)
+    write(document, wanted, include_text=False, quiet=quiet)
     _step_summary(document)
     if any(verdict.fails(level) for verdict in verdicts):
         statuses.append(1)

@@ -153,7 +153,7 @@ def compare(
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to compare on; name a transcript"))
     if documents:
-        write(_document(setups, documents, figures), wanted, include_text=False)
+        write(_document(setups, documents, figures), wanted, include_text=False, quiet=quiet)
     return problems([*account.problems, *errors], statuses)
 
 

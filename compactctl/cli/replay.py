@@ -12,7 +12,7 @@ import typer
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import on_terminal, targets, terminal_paper, write
-from compactctl.cli._say import note, notes, problems, progress
+from compactctl.cli._say import not_looked_into, note, notes, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line, state_warnings
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
@@ -123,7 +123,7 @@ def replay(
             plan = announce(settings, paths, count, dry_run=dry_run, quiet=quiet)
             if plan is not None and dry_run:
                 document = root_document("replay", setup.settings(), [], plan=plan.to_json())
-                write(document, wanted[1:] if screen else wanted, include_text=False)
+                write(document, wanted[1:] if screen else wanted, include_text=False, quiet=quiet)
                 return problems(counted.problems)
             for result in replayed(account, context=work):
                 if isinstance(result, Failed):
@@ -131,7 +131,8 @@ def replay(
                     continue
                 documents.append(result.document)
                 statuses.extend(result.statuses)
-                notes((f"{result.document['session_id']}: {words}" for words in result.warnings), quiet=quiet)
+                warnings = [*result.warnings, *_tight(result.document)]
+                notes((f"{result.document['session_id']}: {words}" for words in warnings), quiet=quiet)
                 if screen and (result.document["compactions"] or len(found.candidates) == 1 or verbose):
                     paper = terminal_paper()
                     replayed_session(result.document, paper, verbose=verbose)
@@ -150,7 +151,7 @@ def replay(
             replay_end(documents, paper)
             on_terminal(paper)
         wanted = wanted[1:]
-    write(document, wanted, include_text=include_text)
+    write(document, wanted, include_text=include_text, quiet=quiet)
     bill(settings, quiet=quiet)
     if settings["extract_memories"] and documents:
         facts = sum(document["facts_kept"] for document in documents)
@@ -158,11 +159,19 @@ def replay(
         note(f"{quantity(facts, 'fact')} taken out{kept}", quiet=quiet)
     if documents and not dry_run and not quiet:
         note(state_line(settings))
-    if account.ignored and not quiet:
-        listed = ", ".join(f"{count} {reason}" for reason, count in sorted(account.ignored.items()))
-        note(f"not looked into: {listed}")
+    not_looked_into(account, quiet=quiet, verbose=verbose)
     return problems([*account.problems, *errors], statuses)
 
 
 def _task(session: Session, work: Work) -> Replayed:
     return replay_session(session, work, make_summarizer(work))
+
+
+def _tight(session: Mapping[str, Any]) -> Iterator[str]:
+    """Warn of a window that the first prompt alone does not fit: no compactor could help."""
+    first = session["occupancy"]["simulated_real_tokens"][:1]
+    window = f"the window of {session['window']:,} tokens"
+    if first and first[0] > session["window"]:
+        yield f"{window} is smaller than the first prompt ({first[0]:,} real tokens): look at --window"
+    elif session["failed_turns"] == session["turns"] > 0:
+        yield f"{window} is so small that every request fails: look at --window"

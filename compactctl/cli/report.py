@@ -92,15 +92,16 @@ def report(
                         store, [stored_as[place]], again, damage, text=text, points=MOST
                     )
             document = report_document(found) | ({"rows": rows} if rows else {})
-            _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose)
+            _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose, quiet=quiet)
             for site in sites:
                 pages = read_sessions(store, names, choice, Damage(), text=include_text, points=MOST)
                 write_site(site, document, pages, include_text=include_text)
+                note(f"wrote {site}/index.html and a page of each session", quiet=quiet)
     return problems(errors)
 
 
 def _show(
-    document: dict[str, Any], wanted: Sequence[Target], *, in_full: bool, include_text: bool, verbose: bool
+    document: dict[str, Any], wanted: Sequence[Target], *, in_full: bool, include_text: bool, verbose: bool, quiet: bool
 ) -> None:
     if wanted[0].report.name == "table":
         paper = terminal_paper()
@@ -110,7 +111,7 @@ def _show(
             overview(document, paper)
         on_terminal(paper)
         wanted = wanted[1:]
-    write(document, wanted, include_text=include_text)
+    write(document, wanted, include_text=include_text, quiet=quiet)
 
 
 def write_site(

@@ -167,7 +167,7 @@ def tune(
     options = [points[number] for number in numbers]
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
     document = root_document("tune", setup.settings(), [_head(session) for session in sessions], **body)
-    write(document, wanted, include_text=False)
+    write(document, wanted, include_text=False, quiet=quiet)
     if write_ is not None:
         _write_settings(write_, document, setup)
     return problems([*account.problems, *errors], statuses)

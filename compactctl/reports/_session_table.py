@@ -182,7 +182,11 @@ def all_together(sessions: Sequence[Session]) -> dict[str, Any]:
         "peak_occupancy": largest("peak_occupancy", sessions),
         "real_peak_occupancy": largest("real_peak_occupancy", sessions),
         "reduction": 1 - sent / whole if sent is not None and whole else None,
-        "measures": {key: {"value": _sum(sessions, key)} for key in (SENT, COST, BOUND_COST)},
+        "measures": {
+            key: {"value": _sum(sessions, key)}
+            for key in (SENT, COST, BOUND_COST)
+            if any(_asked(session, key) for session in sessions)
+        },
         "real_without": _added([real_sent_without(session) for session in sessions]),
         "without_compaction": {
             **bound,
@@ -212,13 +216,13 @@ def _row(session: Session) -> dict[str, str]:
         "compactions": short_tiers(session["compactions_by_tier"]),
         "peak": percent(session["peak_occupancy"]),
         "real_peak": percent(session["real_peak_occupancy"]),
-        "real": tokens(real),
-        "reduction": percent(1 - real / whole if real is not None and whole else None),
+        "real": tokens(real) if _asked(session, SENT) else "",
+        "reduction": percent(1 - real / whole if real is not None and whole else None) if _asked(session, SENT) else "",
         "tokens": tokens(session["tokens"]),
         "decision_reduction": percent(session["reduction"]),
         "offloads": f"{session['offloaded_files']} {size(session['offloaded_bytes'])}",
         "summaries": _count(session["summarizer_calls"]),
-        "cost": dollars(figure(session, COST)),
+        "cost": dollars(figure(session, COST)) if _asked(session, COST) else "",
         "skipped": str(session.get("lines_skipped") or 0),
     }
 
@@ -230,10 +234,15 @@ def _bound_row(session: Session) -> dict[str, str]:
         "turns": turns_words(bound),
         "peak": percent(bound["peak_occupancy"]),
         "real_peak": percent(bound["real_peak_occupancy"]),
-        "real": tokens(_real_without(session)),
+        "real": tokens(_real_without(session)) if _asked(session, SENT) else "",
         "tokens": tokens(bound["tokens"]),
-        "cost": dollars(figure(session, BOUND_COST)),
+        "cost": dollars(figure(session, BOUND_COST)) if _asked(session, COST) else "",
     }
+
+
+def _asked(session: Session, key: str) -> bool:
+    """Say whether a measure was asked for: one that was not is left out, one that could not be had is n/a."""
+    return key in session["measures"] or session["turns"] is None
 
 
 def _real_without(session: Session) -> float | None:

@@ -146,7 +146,7 @@ def finding_lines(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
     paper.line("What to look at, worst first", "bold")
     for group in groups:
         name = f"{safe(group.id)} {safe(group.where)}" if len(sessions) > 1 else safe(group.id)
-        paper.line(f"  {group.severity:<5} {name}", group.severity)
+        paper.wrapped(f"{group.severity:<5} {name}", "  ", group.severity, hang=6)
         paper.wrapped(safe(group.worst["message"]), "        ")
         paper.wrapped(f"try: {safe(group.worst['advice'])}", "        ", "dim")
     paper.line()

@@ -23,6 +23,8 @@ from compactctl.transcripts._source import Limits, open_regular
 from compactctl.transcripts._spec import SideThreadError
 from compactctl.transcripts._stores import Stores
 
+# So many files are named of those that gave no session for one reason.
+MOST_EXAMPLES = 3
 _FILE, _DIRECTORY = "file", "directory"
 _LIST_SIZE = 64 << 20  # bytes of a list of paths
 
@@ -53,16 +55,26 @@ class Account:
     """What became of the inputs of a command while they were loaded.
 
     ``loaded`` counts inputs that gave sessions; ``ignored`` counts files under a directory by the reason why they gave
-    none; ``problems`` are the errors of all others, in input order.
+    none, and ``examples`` names the first of each; ``problems`` are the errors of all others, in input order.
     """
 
     loaded: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     problems: list[CompactctlError] = field(default_factory=list)
+    examples: dict[str, list[str]] = field(default_factory=dict)
 
-    def ignore(self, reason: str) -> None:
+    def ignore(self, reason: str, path: str) -> None:
         """Count a file under a directory that gives no session."""
-        self.ignored[reason] = self.ignored.get(reason, 0) + 1
+        self.merge(Account(ignored={reason: 1}, examples={reason: [path]}))
+
+    def merge(self, other: Account) -> None:
+        """Add what another account says."""
+        self.loaded += other.loaded
+        self.problems.extend(other.problems)
+        for reason, count in other.ignored.items():
+            self.ignored[reason] = self.ignored.get(reason, 0) + count
+        for reason, paths in other.examples.items():
+            self.examples[reason] = [*self.examples.get(reason, ()), *paths][:MOST_EXAMPLES]
 
 
 def find_inputs(arguments: Iterable[str], *, state_dir: str | None = None, records_dir: str | None = None) -> Found:
@@ -120,14 +132,17 @@ def load_candidate(
 
 def empty_roots(found: Found, gave: Sequence[bool]) -> list[CompactctlError]:
     """Give an error for each directory under which no candidate gave a session; ``gave`` is in their order."""
-    roots: dict[str, bool] = {}
+    roots: dict[str, list[bool]] = {}
     for candidate, any_session in zip(found.candidates, gave, strict=True):
         if candidate.root:
-            roots[candidate.root] = roots.get(candidate.root, False) or any_session
+            roots.setdefault(candidate.root, []).append(any_session)
     return [
-        NothingMatchedError(f"{root}: no transcript under this directory; name another one (or --subagents)")
-        for root, any_session in roots.items()
-        if not any_session
+        NothingMatchedError(
+            f"{root}: {len(looked_at):,} file{'' if len(looked_at) == 1 else 's'} looked at, and none holds a session "
+            "in a format that is known (see `list formats`; threads of subagents need --subagents); name another one"
+        )
+        for root, looked_at in roots.items()
+        if not any(looked_at)
     ]
 
 
@@ -158,7 +173,7 @@ def distinct_ids(sessions: Iterable[Session]) -> list[Session]:
 
 def _unused(account: Account, candidate: Candidate, error: CompactctlError, reason: str) -> None:
     if candidate.root:
-        account.ignore(reason)
+        account.ignore(reason, candidate.path)
     else:
         account.problems.append(error)
 

@@ -201,7 +201,7 @@ def test_the_committed_budgets_hold_and_a_worse_threshold_breaks_them(command: C
     baseline = ROOT / ".ci" / "compactctl-baseline.json"
     arguments = ("check", samples, "--config", config, "--baseline", baseline)
     good = command(*arguments, "-o", "good.junit.xml")
-    assert (good.status, good.err) == (0, "")
+    assert (good.status, good.err) == (0, "wrote good.junit.xml\n")
     assert all(suite.failures == 0 for suite in JUnitXml.fromfile("good.junit.xml"))
     worse = command(*arguments, "--set", "soft=0.05", "--set", "warn=0.02", "-o", "worse.junit.xml")
     assert worse.status == 1

@@ -189,3 +189,37 @@ def test_nothing_but_the_file_system_object_touches_the_disk() -> None:
         assert set(names) <= allowed, file
         assert "open" not in calls, file
     assert callable(Fs().open)
+
+
+def test_the_beginning_of_an_id_is_enough(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """verify and gc take how an id begins where it is the only one, and gc says the whole id."""
+    assert run(["verify", "s"]) == 0
+    assert "checked 1 session, " in capsys.readouterr().out
+    assert run(["gc", "s"]) == 0
+    assert capsys.readouterr().err.startswith("s-1: 5 files, ")
+    assert "s-1" not in open_store(state).stored_names()
+
+
+@pytest.mark.parametrize(("named", "status"), [(["s-"], 2), (["s-1", "s-"], 2), (["s-", "nobody"], 4), ([""], 4)])
+@pytest.mark.parametrize("command", ["gc", "verify"])
+def test_an_id_that_is_not_one_changes_nothing(
+    state: Path, capsys: pytest.CaptureFixture[str], command: str, named: list[str], status: int
+) -> None:
+    """The beginning of several is exit status 2 with the candidates, an unknown id 4; nothing is removed in either."""
+    (state / "compaction_records" / "s-2.jsonl").write_bytes(b"")
+    before = tree(state)
+
+    assert run([command, *named]) == status
+    assert tree(state) == before
+    if status == 2:
+        assert "'s-' is the beginning of " in capsys.readouterr().err
+
+
+def test_one_damage_is_one_line(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that many records name is told once, with how often and where first."""
+    victim = next(path for path in sorted((state / "tool_results").rglob("*.txt")))
+    victim.unlink()
+
+    assert run(["verify"]) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if victim.name in line]
+    assert len(lines) == len({line.partition(" (here first")[0] for line in lines}) <= 2
