@@ -16,6 +16,7 @@ from compactctl.errors import MissingPathError, UnreadableError, UsageError
 from compactctl.ports import Option
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve
 
+_LONGEST_WAIT = 86_400
 SETTINGS_FILES = ("compactctl.toml", "pyproject.toml")
 
 Paths = Annotated[
@@ -57,6 +58,10 @@ ExtractMemories = Annotated[
 NoFallback = Annotated[bool, typer.Option("--no-fallback", help="A failed summary is exit status 7.")]
 Config = Annotated[str | None, typer.Option(help="Settings file. [default: nearest compactctl.toml or pyproject.toml]")]
 NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no settings file.")]
+Wait = Annotated[
+    float | None,
+    typer.Option(callback=lambda value: _seconds(value), help="Seconds to wait for a session that is in use."),
+]
 Subagents = Annotated[bool, typer.Option("--subagents", help="Also load the threads of subagents.")]
 Format = Annotated[str | None, typer.Option("--format", "-f", help="table, json, jsonl, ... on stdout.")]
 PlainFormat = Annotated[str | None, typer.Option("--format", "-f", help="table or json; json is the same as --json.")]
@@ -78,6 +83,12 @@ def resolved(flags: Mapping[str, Any], config: str | None, no_config: bool, assi
     # A file that was found may have come with the project, and so may one that lies in it.
     own = bool(config) and path is not None and not path.resolve().is_relative_to(Path.cwd().resolve())
     return replace(settings, trusted=own)
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not 0 <= value <= _LONGEST_WAIT:  # nan is neither
+        raise typer.BadParameter(f"{value} is not a number of seconds from 0 to {_LONGEST_WAIT:,}")
+    return value
 
 
 def json_wanted(command: str, flag: bool, format: str | None) -> bool:
