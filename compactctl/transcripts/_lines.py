@@ -10,6 +10,7 @@ import orjson
 from compactctl.errors import UnreadableError
 from compactctl.model import LineCounts, Message, SkippedLine
 from compactctl.transcripts._damaged import BOM, deeper_than, recover
+from compactctl.transcripts._reader import LineReader
 from compactctl.transcripts._source import CHUNK, Source
 
 Row = dict[str, Any]
@@ -89,17 +90,16 @@ class Rows:
 
     def _each(self, quick: Quick | None) -> Iterator[Any]:
         loads, depth, limit = orjson.loads, self._limits.depth, self._limits.line
-        stream = self._source.open()
-        readline = stream.readline
+        reader = LineReader(self._source.open())
+        readline = reader.readline
         number = end = singly = blank = last = 0  # last: the last blank line, blank: how many of them in a row
         while True:
             if quick is not None and not singly:
                 # All whole lines that are at hand, looked at together: one by one costs as much as decoding them.
-                held = stream.peek(1)
-                lines = held[: held.rfind(b"\n") + 1].split(b"\n")[:-1]
+                lines = reader.at_hand(limit)
                 bounded = limit > CHUNK or all(len(line) < limit for line in lines)
                 if lines and bounded and (made := quick(lines)) is not None:
-                    end += len(stream.read(held.rfind(b"\n") + 1))
+                    end += reader.skip(len(lines))
                     self.line = number = number + len(lines)
                     yield made
                     continue
@@ -118,9 +118,8 @@ class Rows:
             if line.isspace():
                 self._blank_line()
                 blank = blank + 1 if number == last + 1 else 1
-                if blank >= _MANY_BLANK and (run := _blank_run(stream.peek(1))):
-                    end += len(stream.read(len(run)))
-                    passed = run.count(b"\n")
+                if blank >= _MANY_BLANK and (passed := _leading_blank(reader.at_hand(limit))):
+                    end += reader.skip(passed)
                     self.line = number = number + passed
                     self._blank_line(passed)
                     singly = max(singly - passed, 0)
@@ -173,10 +172,9 @@ class Rows:
         yield from found
 
 
-def _blank_run(held: bytes) -> bytes:
-    """Give the blank lines with which some bytes begin, the last one with its newline."""
-    space = len(held) - len(held.lstrip())
-    return held[: held.rfind(b"\n", 0, space) + 1]
+def _leading_blank(lines: list[bytes]) -> int:
+    """Count the blank lines with which some lines begin."""
+    return next((i for i, line in enumerate(lines) if line and not line.isspace()), len(lines))
 
 
 def _within(row: Row, depth: int) -> bool:
