@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +19,10 @@ from typing import Any
 from compactctl.errors import SettingsError
 from compactctl.ports import CompactorSpec, Option
 
+# No count, size or price is larger; what is cannot be meant, and would not fit where it is used.
+LARGEST = 10**12
+_DEEPEST = 20  # tables and lists in one another in a settings file
+_WHOLE = re.compile(r"(\d+(?:_\d+)*|\d{1,3}(?:,\d{3})+)([km]?)", re.ASCII)
 ENVIRONMENT_PREFIX = "COMPACTCTL_"
 LARGE = "200000, 200k, 1m"
 # Variables that are no settings: a traceback for an internal error, and the exhaustive suite of the store.
@@ -70,8 +76,8 @@ class Resolved:
         return frozenset(name for name, value in self.values.items() if value.origin == self.path)
 
 
-def whole(minimum: int = 0, example: str = "") -> Callable[[Any], int]:
-    """Make a reader of whole numbers of at least ``minimum``; ``200_000`` and ``200k`` are understood.
+def whole(minimum: int = 0, example: str = "", most: int = LARGEST) -> Callable[[Any], int]:
+    """Make a reader of whole numbers from ``minimum`` to ``most``; ``200_000`` and ``200k`` are understood.
 
     ``example`` shows how large ones may be written, where such are meant.
     """
@@ -80,17 +86,24 @@ def whole(minimum: int = 0, example: str = "") -> Callable[[Any], int]:
     def read(raw: Any) -> int:
         if isinstance(raw, bool) or not isinstance(raw, int | str):
             raise ValueError(wanted)
-        text = str(raw).strip().lower().replace("_", "").replace(",", "")
-        factor = {"k": 1000, "m": 1_000_000}.get(text[-1:], 1)
-        try:
-            number = int(text[:-1] if factor > 1 else text) * factor
-        except ValueError:
-            raise ValueError(wanted) from None
-        if number < minimum:
+        number = raw if isinstance(raw, int) else _written(raw)
+        if number is None or number < minimum:
             raise ValueError(wanted)
+        if number > most:
+            raise ValueError(f"{wanted}, and at most {most:,}")
         return number
 
     return read
+
+
+def _written(text: str) -> int | None:
+    """Read a whole number as people write it; None where it is none."""
+    found = _WHOLE.fullmatch(text.strip().lower())
+    if found is None:
+        return None
+    digits = found[1].replace("_", "").replace(",", "").lstrip("0") or "0"
+    # Python reads no more than some thousand digits; these are too large in any case.
+    return int(digits[:100]) * {"k": 1000, "m": 1_000_000}.get(found[2], 1)
 
 
 def one_of(*choices: str) -> Callable[[Any], str]:
@@ -106,8 +119,8 @@ def one_of(*choices: str) -> Callable[[Any], str]:
 
 def text(raw: Any) -> str:
     """Read a text."""
-    if not isinstance(raw, str) or not raw:
-        raise ValueError("a text")
+    if not isinstance(raw, str) or not raw or "\0" in raw:
+        raise ValueError("a text" + (" without a NUL byte" if raw else ""))
     return raw
 
 
@@ -125,8 +138,8 @@ def truth(raw: Any) -> bool:
 def words(raw: Any) -> tuple[str, ...]:
     """Read a list of words; a text is split at commas."""
     if isinstance(raw, str):
-        return tuple(part.strip() for part in raw.split(",") if part.strip())
-    if isinstance(raw, Sequence) and all(isinstance(part, str) for part in raw):
+        raw = [part.strip() for part in raw.split(",") if part.strip()]
+    if isinstance(raw, Sequence) and all(isinstance(part, str) and "\0" not in part for part in raw):
         return tuple(raw)
     raise ValueError("a list of words")
 
@@ -137,13 +150,13 @@ def optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def number(raw: Any, minimum: float) -> float:
-    """Read a decimal number of at least ``minimum``."""
+    """Read a decimal number of at least ``minimum`` and of a sensible size."""
     try:
         value = float(raw)
-    except (TypeError, ValueError):
-        raise ValueError(f"a number of at least {minimum:g}") from None
-    if isinstance(raw, bool) or not minimum <= value < float("inf"):
-        raise ValueError(f"a number of at least {minimum:g}")
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if isinstance(raw, bool) or not max(minimum, -LARGEST) <= value <= LARGEST:
+        raise ValueError(f"a number of at least {minimum:g}" + (f", and at most {LARGEST:,}" * (value > LARGEST)))
     return value
 
 
@@ -227,7 +240,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("protect", (), words, "tools whose results no compactor may shorten"),
     Setting("fallback", True, truth, "whether a failed summary may take the compactor's fallback"),
-    Setting("jobs", 1, whole(1), "how many sessions are replayed at a time"),
+    Setting("jobs", 1, whole(1, most=1024), "how many sessions are replayed at a time"),
     Setting("state_dir", ".compactctl", text, "directory of offloaded results, records and turns"),
     Setting("records_dir", None, optional(text), "directory of the records alone, as harness9 keeps them"),
     Setting("extract_memories", False, truth, "have the summarizer's model take lasting facts out before each summary"),
@@ -241,10 +254,13 @@ def parse_file(content: str, path: str) -> Mapping[str, Any]:
     """Read a settings file; in a ``pyproject.toml`` the table ``[tool.compactctl]``. Raises SettingsError."""
     try:
         table = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise SettingsError(f"{path}: not valid settings: lists or tables far too deep in one another") from None
+    except ValueError as error:  # no TOML, or a number of more digits than Python reads
         raise SettingsError(f"{path}: not valid TOML: {error}") from error
     if path.replace("\\", "/").rsplit("/", 1)[-1] == "pyproject.toml":
-        table = table.get("tool", {}).get("compactctl", {})
+        table = dict(_table(_table(table, "tool", path), "compactctl", path))
+    _refuse_impossible(table, path)
     allowed = [*_BY_NAME, *_TABLES]
     for key in table:
         if key not in allowed:
@@ -277,7 +293,7 @@ def resolve(
             values[setting.name] = Value(setting.read(raw), origin)
         except ValueError as error:
             place = f"--{setting.name.replace('_', '-')}" if origin == "flag" else f"{origin}: {setting.name}"
-            raise SettingsError(f"{place}: {raw!r} is not {error}") from error
+            raise SettingsError(f"{place}: {shown(raw)} is not {error}") from error
     options = {name: Value(value, path) for name, value in _table(table, "set", path).items()}
     for assignment in assignments:
         name, separator, raw = assignment.partition("=")
@@ -314,7 +330,20 @@ def option_value(option: Option, raw: Any, owner: str) -> Any:
     try:
         return read_option(option, raw)
     except ValueError as error:
-        raise SettingsError(f"{owner}: {option.name}: {raw!r} is not {error}") from error
+        raise SettingsError(f"{owner}: {option.name}: {shown(raw)} is not {error}") from error
+
+
+def shown(raw: Any) -> str:
+    """Give a wrong value for a message, shortened; Python itself refuses to write out very long numbers.
+
+    >>> shown("a" * 100)[-6:], shown(16**9999)
+    ('aaa...', 'a number of very many digits')
+    """
+    try:
+        words = repr(raw)
+    except (ValueError, RecursionError):
+        return "a number of very many digits" if isinstance(raw, int) else "what is written there"
+    return words if len(words) <= 80 else words[:77] + "..."
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -337,6 +366,23 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
             near = difflib.get_close_matches(name, sorted(known), n=1)
             hint = f" Did you mean {near[0]}?" if near else " `compactctl config show` lists the settings."
             raise SettingsError(f"{name}: no such setting.{hint}")
+
+
+def _refuse_impossible(table: Mapping[str, Any], path: str) -> None:
+    """Refuse what no setting, option, price or budget can be, whoever reads it later. Raises SettingsError."""
+    todo: list[tuple[str, Any, int]] = [(key, value, 1) for key, value in table.items()]
+    for name, value, depth in todo:
+        problem = ""
+        if isinstance(value, Mapping | list):
+            inner = value.items() if isinstance(value, Mapping) else enumerate(value)
+            todo.extend((f"{name}.{key}", item, depth + 1) for key, item in inner)
+            problem = "is too deep in other tables" if depth > _DEEPEST else ""
+        elif isinstance(value, int | float):
+            problem = "" if abs(value) <= LARGEST else f"is no number from {-LARGEST:,} to {LARGEST:,}"
+        elif isinstance(value, str):
+            problem = "holds a NUL byte" if "\0" in value else ""
+        if problem:
+            raise SettingsError(f"{path}: {name}: {shown(value)} {problem}")
 
 
 def _table(table: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:

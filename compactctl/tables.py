@@ -6,13 +6,14 @@ They are imported by the function that needs them, and none of these functions u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from compactctl.errors import SettingsError
 from compactctl.measures._spec import Prices
+from compactctl.settings import LARGEST, shown
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
@@ -54,6 +55,12 @@ def prices(model: str, at: str | None = None, own: Mapping[str, Mapping[str, Any
     return Prices(figures[0], figures[1], cached, written, f"{_source()}, {found.id}", (at or "")[:10])
 
 
+def check_prices(own: Mapping[str, Any]) -> None:
+    """Look at all prices of a settings file, whichever models are met later; raises SettingsError."""
+    for model, given in own.items():
+        _own_prices(model, given)
+
+
 def rank_bytes(encoding: str) -> bytes | None:
     """Give the rank file of an encoding as the installed package carries it; None where it is not at hand.
 
@@ -71,16 +78,21 @@ def rank_bytes(encoding: str) -> bytes | None:
         return None
 
 
-def _own_prices(model: str, given: Mapping[str, Any]) -> Prices:
+def _own_prices(model: str, given: Any) -> Prices:
+    if not isinstance(given, Mapping):
+        raise SettingsError(f"prices of {model!r}: {shown(given)} is no table; write input and output under it")
     figures: dict[str, float | None] = dict.fromkeys(PRICE_KEYS)
     for key, value in given.items():
         if key == "date":
+            if not isinstance(value, str | date):
+                raise SettingsError(f"prices of {model!r}: date = {shown(value)} is not a date")
             continue
-        if key not in PRICE_KEYS or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        known = key in PRICE_KEYS and not isinstance(value, bool) and isinstance(value, int | float)
+        if not known or not 0 <= value <= LARGEST:
             allowed = ", ".join((*PRICE_KEYS, "date"))
             raise SettingsError(
-                f"prices of {model!r}: {key} = {value!r} is not a price; write numbers in US dollars for a million "
-                f"tokens under {allowed}"
+                f"prices of {model!r}: {key} = {shown(value)} is not a price; write numbers in US dollars for a "
+                f"million tokens under {allowed}"
             )
         figures[key] = float(value)
     if figures["input"] is None or figures["output"] is None:

@@ -146,3 +146,71 @@ def test_a_variable_that_sets_nothing_is_refused_with_the_nearest() -> None:
     with pytest.raises(SettingsError, match=r"COMPACTCTL_WINDW: no such setting. Did you mean COMPACTCTL_WINDOW"):
         resolve({}, {"COMPACTCTL_WINDW": "5"})
     resolve({}, {"COMPACTCTL_DEBUG": "1", "_COMPACTCTL_COMPLETE": "zsh_source", "OTHER": "x"})
+
+
+HUGE = "9" * 5000
+
+
+@pytest.mark.parametrize("text", ["1_", "_1", "5,0,0", "1,00", "1__0", "٣", HUGE, HUGE + "k", "1000001m", 10**400, -1])
+def test_a_number_that_nobody_means_is_refused(text: object) -> None:
+    """Separators stand where people put them, and no number is larger than anything it could count."""
+    with pytest.raises(ValueError, match="a whole number"):
+        whole()(text)
+    assert [whole()(good) for good in ("1,000,000", "1_000", "12,000", "000000000000000000007")] == [
+        10**6,
+        1000,
+        12000,
+        7,
+    ]
+
+
+HOSTILE = [
+    f"window = {HUGE}",
+    "window = 0x" + "f" * 6000,
+    "window = " + "[" * 3000,
+    "x = " + "[" * 500 + "]" * 500,
+    *(f"{name} = {'9' * 400}" for name in ("timeout", "window", "summary_tokens", "max_cost")),
+    "jobs = 99999999999999999999999999",
+    "jobs = 2000",
+    "timeout = nan",
+    "max_cost = inf",
+    "[set]\nsoft = 0x" + "f" * 600,
+    "[set]\nsoft = [[0x" + "f" * 6000 + "]]",
+    "[set]\nsoft = nan",
+    "[prices]\ngpt-5-mini = nan",
+    "[prices.m]\ninput = inf",
+    "[[budgets]]\nmax = 1e99",
+    'state_dir = "a\\u0000b"',
+    'measures = ["a\\u0000b"]',
+    '[[budgets]]\nmeasure = "a\\u0000b"',
+]
+
+
+@pytest.mark.parametrize("content", HOSTILE, ids=lambda content: content[:30])
+def test_a_hostile_settings_file_is_one_line_of_refusal(content: str) -> None:
+    """Huge numbers, deep nesting and NUL bytes are refused where the file is read, with its name."""
+    with pytest.raises(SettingsError, match=r"^compactctl\.toml") as caught:
+        resolve({}, {}, parse_file(content, "compactctl.toml"), "compactctl.toml")
+
+    assert len(str(caught.value)) < 2000
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["tool = 5", "[tool]\ncompactctl = 5", "tool = []"])
+def test_a_pyproject_whose_tool_is_no_table(content: str) -> None:
+    """What other tools would refuse too is one line here."""
+    with pytest.raises(SettingsError, match="must be a table"):
+        parse_file(content, "pyproject.toml")
+
+
+@pytest.mark.parametrize("name", [setting.name for setting in SETTINGS])
+@pytest.mark.parametrize("raw", [HUGE, "nan", "inf", "-1e999", "a\0b"])
+def test_hostile_flags(name: str, raw: str) -> None:
+    """From a flag or the environment too, such a value is refused or is a mere word."""
+    try:
+        value = resolve({name: raw}, {})[name]
+    except SettingsError:
+        return
+
+    assert value == raw or value == (raw,)
+    assert "\0" not in raw

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from compactctl.context.window import choose_window
 from compactctl.errors import SettingsError
 from compactctl.model import Message, RecordedCompaction, Session, Usage
-from compactctl.tables import model_window, prices, rank_bytes
+from compactctl.tables import check_prices, model_window, prices, rank_bytes
 
 
 def session(
@@ -85,3 +86,25 @@ def test_rank_files_come_from_a_package_or_not_at_all() -> None:
     assert rank_bytes("o200k_base")
     assert rank_bytes("no_such_encoding") is None
     assert rank_bytes("../../secret") is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        5,
+        [],
+        {"input": float("nan"), "output": 1},
+        {"input": float("inf"), "output": 1},
+        {"input": 1, "output": 10**400},
+        {"input": 1, "output": 1, "date": []},
+        {"input": 1, "output": 1, "cached": 1},
+        {"input": 1},
+    ],
+)
+def test_impossible_prices_are_refused_whichever_models_are_met(given: object) -> None:
+    """Own prices are looked at as a whole before any work, so that a mistake does not wait for its model."""
+    good = {"input": 1, "output": 2, "date": datetime.date(2026, 1, 1)}
+
+    check_prices({"good": good})
+    with pytest.raises(SettingsError, match="prices of 'bad'"):
+        check_prices({"good": good, "bad": given})

@@ -19,6 +19,7 @@ from compactctl.ports import Option
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve
 from compactctl.transcripts import Found, find_inputs
 
+_LONGEST_WAIT = 86_400
 SETTINGS_FILES = ("compactctl.toml", "pyproject.toml")
 
 Paths = Annotated[
@@ -60,6 +61,10 @@ ExtractMemories = Annotated[
 NoFallback = Annotated[bool, typer.Option("--no-fallback", help="A failed summary is exit status 7.")]
 Config = Annotated[str | None, typer.Option(help="Settings file. [default: nearest compactctl.toml or pyproject.toml]")]
 NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no settings file.")]
+Wait = Annotated[
+    float | None,
+    typer.Option(callback=lambda value: _seconds(value), help="Seconds to wait for a session that is in use."),
+]
 Subagents = Annotated[bool, typer.Option("--subagents", help="Also load the threads of subagents.")]
 Format = Annotated[str | None, typer.Option("--format", "-f", help="table, json, jsonl, ... on stdout.")]
 PlainFormat = Annotated[str | None, typer.Option("--format", "-f", help="table or json; json is the same as --json.")]
@@ -120,6 +125,12 @@ def _refuse_untrusted(settings: Resolved) -> None:
                 f"{settings.path}: {name} = {settings[name]!r} leads out of the project, and the file may have "
                 f"come with it; give --{name.replace('_', '-')}, or --config with a file outside the project"
             )
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not 0 <= value <= _LONGEST_WAIT:  # nan is neither
+        raise typer.BadParameter(f"{value} is not a number of seconds from 0 to {_LONGEST_WAIT:,}")
+    return value
 
 
 def json_wanted(command: str, flag: bool, format: str | None) -> bool:

@@ -17,14 +17,16 @@ from compactctl.context.pairing import open_pairs
 from compactctl.context.view import MeterContext
 from compactctl.context.window import choose_window
 from compactctl.errors import StoreError
+from compactctl.measures._spec import MeasureSpec
 from compactctl.model import Session, Tier, first_timestamp
-from compactctl.ports import Clock, HistoryMode, Offloader, Span, Summarizer
+from compactctl.ports import Clock, HistoryMode, MeterSpec, Offloader, Span, Summarizer
+from compactctl.registry import plugin
 from compactctl.reports._document import session_document, short_path
 from compactctl.reports._words import size
 from compactctl.runs import Setup, Window, Workbench, run, settings_hash
 from compactctl.settings import Resolved, compactor_options
-from compactctl.summarizers import make_extractor
-from compactctl.tables import model_window, prices, rank_bytes
+from compactctl.summarizers import make_extractor, spec as summarizer_spec
+from compactctl.tables import check_prices, model_window, prices, rank_bytes
 from compactctl.transcripts import inspect_facts
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ class Work:
 def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Setup:
     """Make the setup of a replay; raises SettingsError and UnknownNameError."""
     spec = load_compactor(settings["compactor"])
+    _check_names(settings)
+    check_prices(settings.prices)
     history = settings["history"]
     return Setup(
         spec,
@@ -77,6 +81,16 @@ def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Se
         spill=settings["spill"],
         summarizer_options=shaping_options(settings),
     )
+
+
+def _check_names(settings: Resolved) -> None:
+    """Refuse names of meters, measures and summarizers that nothing has, before any work; raises UnknownNameError."""
+    if settings["meter"]:
+        plugin("compactctl.meters", MeterSpec, settings["meter"], "meter")
+    measures = settings["measures"]
+    for name in () if "all" in measures or measures == ("none",) else measures:
+        plugin("compactctl.measures", MeasureSpec, name, "measure")
+    summarizer_spec(settings["summarizer"])
 
 
 def make_summarizer(work: Work) -> Summarizer:

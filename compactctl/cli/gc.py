@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from compactctl.cli._options import Config, NoConfig, PlainFormat, RecordsDir, StateDir, json_wanted, resolved
+from compactctl.cli._options import Config, NoConfig, PlainFormat, RecordsDir, StateDir, Wait, json_wanted, resolved
 from compactctl.errors import NotConfirmedError, StoreError, UsageError
 from compactctl.reports._safe import safe
 from compactctl.reports._words import quantity, size
@@ -38,7 +38,7 @@ def gc(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="List every file as JSON.")] = False,
     format: PlainFormat = None,
-    wait: Annotated[float | None, typer.Option(min=0, help="Seconds to wait for a session that is in use.")] = None,
+    wait: Wait = None,
     state_dir: StateDir = None,
     records_dir: RecordsDir = None,
     config: Config = None,

@@ -51,7 +51,7 @@ def replay(
     jobs: opt.Jobs = None,
     state_dir: opt.StateDir = None,
     records_dir: opt.RecordsDir = None,
-    wait: Annotated[float | None, typer.Option(help="Seconds to wait for a session that is in use.")] = None,
+    wait: opt.Wait = None,
     subagents: opt.Subagents = False,
     format: opt.Format = None,
     output: opt.Output = None,

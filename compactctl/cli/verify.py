@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from compactctl.cli._options import Config, NoConfig, PlainFormat, RecordsDir, StateDir, json_wanted, resolved
+from compactctl.cli._options import Config, NoConfig, PlainFormat, RecordsDir, StateDir, Wait, json_wanted, resolved
 from compactctl.errors import BudgetError, LockedError, NotConfirmedError
 from compactctl.reports._safe import safe
 from compactctl.reports._words import quantity
@@ -34,7 +34,7 @@ def verify(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Repair without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Give the result as JSON.")] = False,
     format: PlainFormat = None,
-    wait: Annotated[float | None, typer.Option(min=0, help="Seconds to wait for a session that is in use.")] = None,
+    wait: Wait = None,
     state_dir: StateDir = None,
     records_dir: RecordsDir = None,
     config: Config = None,

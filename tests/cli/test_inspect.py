@@ -91,3 +91,33 @@ def test_config_show_says_where_each_value_is_from(command: Command, monkeypatch
     assert settings["reserve"]["origin"].endswith("compactctl.toml")
     assert settings["set.soft_threshold"]["value"] == 0.71
     assert settings["jobs"] == {"value": 1, "origin": "default"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'meter = "bytes5"',
+        'measures = ["m1", "m99"]',
+        'measures = ["none", "m1"]',
+        'summarizer = "stud"',
+        "[prices]\ngpt-5-mini = 5",
+        "[prices.gpt-5-mini]\ninput = 1",
+    ],
+)
+def test_config_show_refuses_what_replay_refuses(command: Command, samples: Path, tmp_path: Path, content: str) -> None:
+    """A settings file that is shown without a complaint is one that works."""
+    file = tmp_path / "compactctl.toml"
+    file.write_text(content)
+
+    shown = command("config", "show", "--config", file)
+    replayed = command("replay", "--config", file, "--dry-run", next(samples.glob("*.jsonl")))
+
+    assert (shown.status, replayed.status) == (2, 2)
+    assert shown.err == replayed.err
+
+
+@pytest.mark.parametrize("wait", ["nan", "inf", "-1", "1e9", "soon"])
+@pytest.mark.parametrize("name", ["replay", "verify", "gc"])
+def test_a_wait_is_a_number_of_seconds(command: Command, name: str, wait: str) -> None:
+    """What is no time to wait is refused before anything is done."""
+    assert command(name, f"--wait={wait}").status == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -28,7 +29,7 @@ ROWS = [
 ]
 
 
-def make(path: Path, rows: list[tuple[object, ...]] = ROWS) -> None:
+def make(path: Path, rows: Sequence[tuple[object, ...]] = ROWS) -> None:
     """Make a database as harness9 does."""
     with closing(sqlite3.connect(path)) as base, base:
         base.executescript(SCHEMA)
