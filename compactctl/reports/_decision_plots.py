@@ -119,7 +119,9 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
     told = ["dots: as good as the best"] if inside else []
     if any(cell != cell for row in cells for cell in row):
         told.append("hatched: not possible")
-    axes.set_title(label(f"{objective_name(objective)} ({objective['key']}); {', '.join(told)}".rstrip("; ")), fontsize=9)
+    axes.set_title(
+        label(f"{objective_name(objective)} ({objective['key']}); {', '.join(told)}".rstrip("; ")), fontsize=9
+    )
 
 
 def _effect(axes: Axes, document: Mapping[str, Any], at: int) -> None:

@@ -171,7 +171,7 @@ def _heat(document: Mapping[str, Any], paper: Paper) -> None:
     low, high = min(known), max(known)
     paper.line(
         f"{objective['name']} over {down['name']} (down) and {across['name']} (across): "
-        f"light {objective_words(objective, low)}, dark {objective_words(objective, high)}",
+        f"light {objective_words(objective, low)}, dark {objective_words(objective, high)}, · not possible",
         "bold",
     )
     width = max(len(value_words(value)) for value in down["values"])

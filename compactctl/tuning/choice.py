@@ -188,8 +188,8 @@ def _objectives(rows: Sequence[Sequence[Row]]) -> tuple[tuple[Objective, ...], l
     for objective in found:
         lacking = sum(value is None for value in _values(rows, objective)[0])
         if lacking:
-            which = "1 session has" if lacking == 1 else f"{lacking} sessions have"
-            notes.append(f"{objective.name}: {which} no {objective.key} and are left out of it")
+            which = "1 session that has" if lacking == 1 else f"{lacking} sessions that have"
+            notes.append(f"{objective.name} leaves out {which} no {objective.key}")
     return tuple(found), notes
 
 

@@ -31,7 +31,7 @@ def split(session_ids: Sequence[str], seed: int) -> Split:
     The order of the input has no part in it, and a session changes its part only where others come between.
 
     >>> split(["a", "b", "c", "d", "e", "f", "g"], seed=1).held_out
-    (3, 5, 6)
+    (0, 3, 6)
     """
     everything = tuple(range(len(session_ids)))
     if len(session_ids) < FEWEST_SESSIONS:
