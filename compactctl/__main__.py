@@ -6,17 +6,23 @@ import os
 import sys
 from contextlib import suppress
 
+from compactctl.cli._process import close_stdout, leave_on_signals, secure_streams
+
 
 def main() -> None:
     """Run the command line; ``--version`` is answered before anything heavy is imported."""
+    leave_on_signals()
+    secure_streams()
     if sys.argv[1:] in (["--version"], ["-V"]):
         from compactctl import __version__
 
-        print(f"compactctl {__version__}")
-        return
-    from compactctl.cli.app import run
+        status = close_stdout(0, f"compactctl {__version__}\n")
+        if not status:
+            return
+    else:
+        from compactctl.cli.app import run
 
-    status = run(sys.argv[1:])
+        status = run(sys.argv[1:])
     # Everything is written and closed by now. Taking a large session apart object by object, or looking through a
     # client library for garbage, would only take time, of which Ctrl-C has a second.
     for stream in (sys.stdout, sys.stderr):

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from compactctl.errors import CompactctlError, Interrupted
+from compactctl.cli._workers import begin_worker, end_workers
+from compactctl.errors import CompactctlError
 from compactctl.model import Session
 from compactctl.transcripts import Account, Candidate, Found, distinct_ids, empty_roots, load_candidate
 
@@ -72,8 +73,6 @@ class Worker(Generic[Result]):
             told = replace(session, id=name.id, warnings=name.warnings)
             try:
                 yield self.task(told, self.context)
-            except Interrupted:
-                raise
             except CompactctlError as error:
                 yield Failed(name.id, error)
 
@@ -207,8 +206,7 @@ class _Processes(_Hands[Result]):
             self._home[candidate] = self._pools[least]
 
     def __exit__(self, *exc: object) -> None:
-        for pool in self._pools:
-            pool.shutdown(wait=not exc[0], cancel_futures=True)
+        end_workers(self._pools, failed=exc[0] is not None)
 
     def identify(self, candidates: Sequence[Candidate]) -> Iterator[tuple[list[Session], Account]]:
         futures = [self._home[candidate].submit(_identify, candidate) for candidate in candidates]
@@ -228,11 +226,8 @@ _worker: Worker[Any]
 
 
 def _begin(task: Task[Any], context: Any, side_threads: bool, held_bytes: int) -> None:
-    import signal
-
     global _worker
-    # Ctrl-C goes to the whole group; the parent is the one that ends the work.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_worker()
     gc.disable()
     _worker = Worker(task, context, side_threads, held_bytes)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from compactctl.budgets import Budget
-from compactctl.errors import MissingPathError, SettingsError, StoreError
+from compactctl.cli._output import write_file
+from compactctl.errors import MissingPathError, SettingsError
 from compactctl.measures._spec import Measured
 
 BASELINE_VERSION = 1
@@ -93,10 +94,7 @@ def write_baseline(
             for one in sorted(sessions, key=lambda one: one.session_id)
         },
     }
-    try:
-        path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"--update-baseline {path}: {error.strerror}") from error
+    write_file(path, [json.dumps(content, indent=2, sort_keys=True).encode(), b"\n"], "--update-baseline")
 
 
 def _rounded(value: float | None) -> float | int | None:

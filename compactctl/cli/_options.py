@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from compactctl.errors import MissingPathError, UnreadableError, UsageError
+from compactctl.cli._output import Target, outputs_of, refuse_unsafe_files
+from compactctl.compactors._user import is_user_code
+from compactctl.errors import MissingPathError, SettingsError, UnreadableError, UsageError
 from compactctl.ports import Option
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve
+from compactctl.transcripts import Found, find_inputs
 
 SETTINGS_FILES = ("compactctl.toml", "pyproject.toml")
 
@@ -77,7 +80,44 @@ def resolved(flags: Mapping[str, Any], config: str | None, no_config: bool, assi
     settings = resolve(flags, os.environ, table, str(path or ""), assignments or ())
     # A file that was found may have come with the project, and so may one that lies in it.
     own = bool(config) and path is not None and not path.resolve().is_relative_to(Path.cwd().resolve())
-    return replace(settings, trusted=own)
+    settings = replace(settings, trusted=own)
+    _refuse_untrusted(settings)
+    return settings
+
+
+def inputs(
+    paths: Iterable[str], settings: Resolved, wanted: Iterable[Target] = (), also: Iterable[tuple[str, Path]] = ()
+) -> Found:
+    """List what a command reads, and see that nothing it will write (``also``: option and file) destroys any of it.
+
+    Raises UsageError.
+    """
+    named, kept = list(paths), (settings["state_dir"], settings["records_dir"])
+    found = find_inputs(named, state_dir=kept[0], records_dir=kept[1])
+    refuse_unsafe_files([*outputs_of(wanted), *also], found, named, *kept)
+    return found
+
+
+def _refuse_untrusted(settings: Resolved) -> None:
+    """Keep a settings file that may have come with the project from running code and writing anywhere else.
+
+    Raises SettingsError.
+    """
+    untrusted = settings.untrusted()
+    if "compactor" in untrusted and is_user_code(settings["compactor"]):
+        raise SettingsError(
+            f"{settings.path}: a settings file of the project, which may have come with it, cannot run code; "
+            f"give --compactor {settings['compactor']}, or --config with a file outside the project"
+        )
+    for name in ("state_dir", "records_dir"):
+        if name not in untrusted or settings[name] is None:
+            continue
+        path, home = Path(settings[name]), Path(settings.path).resolve().parent
+        if path.is_absolute() or ".." in path.parts or not path.resolve().is_relative_to(home):
+            raise SettingsError(
+                f"{settings.path}: {name} = {settings[name]!r} leads out of the project, and the file may have "
+                f"come with it; give --{name.replace('_', '-')}, or --config with a file outside the project"
+            )
 
 
 def json_wanted(command: str, flag: bool, format: str | None) -> bool:

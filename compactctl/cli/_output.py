@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ from compactctl.registry import plugin, plugins
 from compactctl.reports._document import without_text
 from compactctl.reports._paper import Paper
 from compactctl.reports._spec import ReportSpec
+from compactctl.transcripts import Found
+from compactctl.transcripts._stores import Stores
 
 ROOM = "compactctl.reports"
 
@@ -40,7 +45,13 @@ def targets(format: str | None, outputs: Sequence[str] | None) -> list[Target]:
         if not path.parent.is_dir():
             raise UsageError(f"--output {output}: the directory {path.parent} does not exist")
         found.append(Target(by_suffix(path), path))
+    refuse_unsafe_files(outputs_of(found), Found(()))
     return found
+
+
+def outputs_of(wanted: Iterable[Target]) -> list[tuple[str, Path]]:
+    """Give the files among the targets, each with the option that names it."""
+    return [("--output", target.path) for target in wanted if target.path is not None]
 
 
 def by_suffix(path: Path) -> ReportSpec:
@@ -86,7 +97,65 @@ def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text
             sys.stdout.buffer.write(content)
             sys.stdout.buffer.flush()
             continue
+        write_file(target.path, [content])
+
+
+def write_file(path: Path, pieces: Iterable[bytes], option: str = "--output") -> None:
+    """Write a file beside and put it in place once it is whole, so that an earlier one is replaced or as it was.
+
+    Raises StoreError where it cannot be written.
+    """
+    # A link stays one: what it leads to is replaced.
+    place = Path(os.path.realpath(path))
+    beside = place.parent / f".compactctl-{os.getpid()}.tmp"
+    try:
+        before = place.stat().st_mode if place.exists() else None
+        if before is not None and not os.access(place, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         try:
-            target.path.write_bytes(content)
+            with beside.open("xb") as file:
+                if before is not None:
+                    os.fchmod(file.fileno(), stat.S_IMODE(before))
+                file.writelines(pieces)
+            beside.replace(place)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StoreError(f"{option} {path}: {error.strerror}; check it or take another name") from error
+
+
+def refuse_unsafe_files(
+    files: Iterable[tuple[str, Path]],
+    found: Found,
+    arguments: Iterable[str] = (),
+    state_dir: str | None = None,
+    records_dir: str | None = None,
+) -> None:
+    """See before the work begins that no file to be written is an input, lies in the store, or is no regular file.
+
+    ``files`` are what is to be written, each with the option that names it; ``arguments`` are the inputs as they were
+    named, for the lists of paths among them. Raises UsageError.
+    """
+    listed = list(files)
+    there: dict[tuple[int, int], str] = {}
+    for option, path in listed:
+        if Stores(state_dir, records_dir).holds(str(path)):
+            raise UsageError(f"{option} {path}: this lies in a state directory; write it elsewhere")
+        try:
+            seen = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
         except OSError as error:
-            raise StoreError(f"--output {target.path}: {error.strerror}") from error
+            raise UsageError(f"{option} {path}: {error.strerror}") from error
+        if not stat.S_ISREG(seen.st_mode):
+            raise UsageError(f"{option} {path}: this is not a regular file; take another name, or stdout")
+        there[(seen.st_dev, seen.st_ino)] = f"{option} {path}"
+    if not there:
+        return
+    lists = [argument[1:] for argument in arguments if argument.startswith("@")]
+    for name in [*(candidate.path for candidate in found.candidates if candidate.path != "-"), *lists]:
+        with suppress(OSError, ValueError):
+            seen = os.stat(name)  # noqa: PTH116 - may be any bytes
+            if (seen.st_dev, seen.st_ino) in there:
+                raise UsageError(f"{there[(seen.st_dev, seen.st_ino)]}: this is an input; write it elsewhere")

@@ -18,6 +18,7 @@ import orjson
 
 import compactctl
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
+from compactctl.cli._workers import begin_worker, end_workers
 from compactctl.errors import CompactctlError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
@@ -205,18 +206,14 @@ def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs
     # Pages that a collector never touches stay shared with the workers.
     gc.freeze()
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(sessions, plan))
+    failed = True
     try:
         futures: list[Future[Done]] = [pool.submit(_perform, task) for task in tasks]
         for future in as_completed(futures):
             yield future.result()
-    except BaseException:
-        # The workers ignore Ctrl-C; what they are at would otherwise be waited for.
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
+        failed = False
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        end_workers([pool], failed=failed)
         gc.unfreeze()
 
 
@@ -224,11 +221,8 @@ _bench: _Bench
 
 
 def _begin(sessions: Sequence[Session], plan: Plan) -> None:
-    import signal
-
     global _bench  # a process of the pool has no other place to keep what it works with
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    begin_worker()
     gc.disable()
     _bench = _Bench(sessions, plan)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,18 @@ def state_line(settings: Resolved) -> str:
     root = Path(settings["state_dir"])
     total = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink())
     return f"results, records and turns: {root} ({size(total)})"
+
+
+def state_warnings(settings: Resolved) -> list[str]:
+    """Name the directories of the store that others may read; one that is made gets mode 0700, none is changed."""
+    open_ = []
+    for name in ("state_dir", "records_dir"):
+        path = Path(settings[name]) if settings[name] else None
+        if path is not None and path.is_dir() and (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+            open_.append(
+                f"{path} is open to others (mode {mode:04o}) and will hold transcript text; chmod 700 closes it"
+            )
+    return open_
 
 
 def window_of(settings: Resolved, session: Session) -> Window:

@@ -9,14 +9,14 @@ import contextlib
 import functools
 import importlib
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from compactctl.cli._process import close_stdout, stdout_failed, stopping_on_signals
 from compactctl.errors import CompactctlError, Interrupted
 from compactctl.reports._safe import safe
 
@@ -58,7 +58,6 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         # Transcripts hold lone surrogates; a terminal or pipe must never make them an error.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _terminated)
     app = typer.Typer(
         cls=LazyGroup,
         help=HELP,
@@ -71,12 +70,34 @@ def run(arguments: Sequence[str]) -> int:
     try:
         app(list(arguments), prog_name="compactctl")
     except SystemExit as exit_:
-        return _closed(exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code)))
-    return _closed(0)
+        return close_stdout(exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code)))
+    return close_stdout(0)
+
+
+@contextlib.contextmanager
+def _stdout_may_fail() -> Iterator[None]:
+    """Give help and the like the statuses of every output; typer's own for a closed pipe is 1."""
+    try:
+        yield
+    except OSError as error:
+        status = stdout_failed(error)
+        if status is None:
+            raise
+        raise SystemExit(status) from error
 
 
 class LazyGroup(TyperGroup):
     """Imports the file of a command when that command is run, and none for the list of commands."""
+
+    def make_context(self, *positional: Any, **named: Any) -> Any:
+        """Read the program's own options, of which --help writes."""
+        with _stdout_may_fail():
+            return super().make_context(*positional, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, or write its help."""
+        with _stdout_may_fail():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Give the names of all commands."""
@@ -111,46 +132,36 @@ def guarded(command: Callable[..., Any]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def call(*positional: Any, **named: Any) -> None:
-        try:
-            status = command(*positional, **named)
-        except BrokenPipeError:
-            status = 0
-            _abandon_stdout()
-        except KeyboardInterrupt:
-            status = Interrupted.exit_status
-            _say("interrupted")
-        except CompactctlError as error:
-            status = error.exit_status
-            _say(str(error))
-        except Exception as error:
-            if os.environ.get(DEBUG):
-                raise
-            status = CompactctlError.exit_status
-            _say(f"internal error: {type(error).__name__}: {error} (set {DEBUG}=1 for the traceback, and report it)")
-        raise SystemExit(status or 0)
+        with stopping_on_signals() as stop:
+            try:
+                status = command(*positional, **named) or 0
+            except KeyboardInterrupt:
+                status = Interrupted.exit_status
+                _say(stop.word)
+            except Exception as error:
+                # Once a signal came, all else that goes wrong may be its doing: a worker that it ended, say.
+                status = 0 if stop.number else _failed(error)
+                if stop.number:
+                    _say(stop.word)
+            status = stop.status or status
+        raise SystemExit(status)
 
     return call
 
 
-def _terminated(number: int, frame: object) -> None:
-    error = Interrupted("terminated")
-    error.exit_status = 128 + number
-    raise error
+def _failed(error: Exception) -> int:
+    """Tell an error of a command and give its status."""
+    if isinstance(error, CompactctlError):
+        _say(str(error))
+        return error.exit_status
+    failed = stdout_failed(error) if isinstance(error, OSError) else None
+    if failed is not None:
+        return failed
+    if os.environ.get(DEBUG):
+        raise error
+    _say(f"internal error: {type(error).__name__}: {error} (set {DEBUG}=1 for the traceback, and report it)")
+    return CompactctlError.exit_status
 
 
 def _say(message: str) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        print(f"compactctl: {safe(message)}", file=sys.stderr)
-
-
-def _closed(status: int) -> int:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _abandon_stdout()
-    return status
-
-
-def _abandon_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's own last flush cannot fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(f"compactctl: {safe(message)}", file=sys.stderr)

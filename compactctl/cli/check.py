@@ -27,7 +27,7 @@ from compactctl.reports._document import root_document, session_document
 from compactctl.reports._verdicts import verdict_document
 from compactctl.runs import run
 from compactctl.settings import one_of
-from compactctl.transcripts import Account, find_inputs, inspect_facts
+from compactctl.transcripts import Account, inspect_facts
 from compactctl.tuning.figures import figures_of, known_keys
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def check(
     known = read_baseline(baseline) if baseline is not None and not update_baseline else None
     job = _Job(Work(settings), measures_of(budgets))
     make_summarizer(job.work)
-    found, account = find_inputs(paths), Account()
+    written = [("--baseline", baseline)] if update_baseline and baseline is not None else []
+    found, account = opt.inputs(paths, settings, wanted, written), Account()
     documents: list[dict[str, Any]] = []
     judged: list[JudgedSession] = []
     errors: list[CompactctlError] = []

@@ -26,7 +26,7 @@ from compactctl.reports._comparison import compared_document, mark_best
 from compactctl.reports._document import root_document
 from compactctl.runs import SUMMARY_FAILED, Setup, run
 from compactctl.settings import Resolved, Value, compactor_options, nearest
-from compactctl.transcripts import Account, find_inputs, inspect_facts
+from compactctl.transcripts import Account, inspect_facts
 from compactctl.tuning.figures import figures_of, known_keys, pooled_figures
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def compare(
     refuse_idle_flags(settings, askers)
     for asker in askers.values():
         make_summarizer(Work(asker))
-    found, account = find_inputs(paths), Account()
+    found, account = opt.inputs(paths, settings, wanted), Account()
     documents: list[dict[str, Any]] = []
     figures: list[list[Mapping[str, Measured]]] = []
     errors: list[CompactctlError] = []

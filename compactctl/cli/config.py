@@ -11,6 +11,7 @@ import compactctl
 from compactctl.cli import _options as opt
 from compactctl.cli._work import setup_of
 from compactctl.cli.app import guarded
+from compactctl.compactors._user import is_user_code
 from compactctl.reports._document import SCHEMA_VERSION
 from compactctl.reports._json_bytes import encode
 from compactctl.reports._safe import safe
@@ -38,12 +39,16 @@ def show(
       COMPACTCTL_WINDOW=128k compactctl config show --json
     """
     settings = opt.resolved({}, config, no_config, set)
-    setup = setup_of(settings)
     rows = {name: (value.value, value.origin) for name, value in settings.values.items()}
-    for name, value in setup.options.items():
-        short = next((option.short for option in setup.spec.options if option.name == name), "")
-        written = settings.options.get(name) or settings.options.get(short)
-        rows[f"set.{name}"] = (value, written.origin if written else "default")
+    if is_user_code(settings["compactor"]):
+        # Looking at settings runs nobody's code, so the options are as written.
+        rows |= {f"set.{name}": (value.value, value.origin) for name, value in settings.options.items()}
+    else:
+        setup = setup_of(settings)
+        for name, value in setup.options.items():
+            short = next((option.short for option in setup.spec.options if option.name == name), "")
+            written = settings.options.get(name) or settings.options.get(short)
+            rows[f"set.{name}"] = (value, written.origin if written else "default")
     if opt.json_wanted("config show", json, format):
         listed = {name: {"value": value, "origin": origin} for name, (value, origin) in rows.items()}
         document = {"schema_version": SCHEMA_VERSION, "tool_version": compactctl.__version__, "settings": listed}

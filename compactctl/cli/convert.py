@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from compactctl.cli import _options as opt
+from compactctl.cli._output import refuse_unsafe_files, write_file
 from compactctl.cli._say import notes, problems
-from compactctl.errors import CompactctlError, StoreError, UsageError
+from compactctl.errors import CompactctlError, UsageError
 from compactctl.model import Session
+from compactctl.reports._json_bytes import printable
 from compactctl.transcripts import Account, distinct_ids, find_inputs, load_inputs, write_neutral
 
 
@@ -29,22 +31,21 @@ def convert(
       compactctl convert rollout.jsonl > session.jsonl
       compactctl convert runs.json --session task-7 -o task-7.jsonl
     """
-    account = Account()
-    sessions = distinct_ids(load_inputs(find_inputs([path]), account, side_threads=subagents))
+    account, found = Account(), find_inputs([path])
+    if output is not None and output != "-":
+        refuse_unsafe_files([("--output", Path(output))], found, [path])
+    sessions = distinct_ids(load_inputs(found, account, side_threads=subagents))
     errors: list[CompactctlError] = list(account.problems)
     chosen = _chosen(sessions, session, path) if sessions else None
     if chosen is not None:
         notes(chosen.warnings, quiet=quiet)
+        lines = map(printable, write_neutral(chosen))
         if output is None or output == "-":
             sys.stdout.flush()
-            for line in write_neutral(chosen):
+            for line in lines:
                 sys.stdout.buffer.write(line)
         else:
-            try:
-                with Path(output).open("wb") as file:
-                    file.writelines(write_neutral(chosen))
-            except OSError as error:
-                raise StoreError(f"--output {output}: {error.strerror}") from error
+            write_file(Path(output), lines)
     return problems(errors)
 
 

@@ -11,16 +11,17 @@ import typer
 
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._output import write_file
 from compactctl.cli._say import note, problems, progress
 from compactctl.cli._settings_file import toml_value
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
-from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
+from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.runs import run
 from compactctl.settings import Resolved
 from compactctl.summarizers import DEFAULT
-from compactctl.transcripts import Account, find_inputs
+from compactctl.transcripts import Account
 from compactctl.tuning.figures import figures_of
 
 # What a budget is written for: the figure, how it is taken, which way it is bounded, how much room is left, and why.
@@ -77,13 +78,14 @@ def init(
     }
     settings = opt.resolved(flags, None, True, set)
     setup = setup_of(settings)
+    found = opt.inputs(paths or (), settings, also=[("--output", write)] if str(write) != "-" else [])
     account = Account()
     rows: list[Mapping[str, Measured]] = []
     errors: list[CompactctlError] = []
     with progress(quiet=quiet) as show:
         for result in (
             each_session(
-                find_inputs(paths or ()),
+                found,
                 account,
                 _task,
                 settings,
@@ -105,10 +107,7 @@ def init(
         if str(write) == "-":
             sys.stdout.write(content)
         else:
-            try:
-                write.write_text(content, encoding="utf-8")
-            except OSError as error:
-                raise StoreError(f"--output {write}: {error.strerror}") from error
+            write_file(write, [content.encode()])
             note(f"wrote {write}; `compactctl check` holds sessions to it", quiet=quiet)
     return problems([*account.problems, *errors])
 

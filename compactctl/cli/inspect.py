@@ -14,7 +14,7 @@ from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
 from compactctl.model import Session
 from compactctl.reports._document import root_document
 from compactctl.settings import Resolved
-from compactctl.transcripts import Account, find_inputs, inspect_facts
+from compactctl.transcripts import Account, inspect_facts
 
 
 def inspect(
@@ -44,7 +44,13 @@ def inspect(
     errors: list[CompactctlError] = []
     with progress(quiet=quiet) as show:
         for result in each_session(
-            find_inputs(paths), account, _task, settings, jobs=settings["jobs"], side_threads=subagents, progress=show
+            opt.inputs(paths, settings, wanted),
+            account,
+            _task,
+            settings,
+            jobs=settings["jobs"],
+            side_threads=subagents,
+            progress=show,
         ):
             if isinstance(result, Failed):
                 errors.append(type(result.error)(f"{result.session_id}: {result.error}"))

@@ -14,13 +14,13 @@ from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import on_terminal, targets, terminal_paper, write
 from compactctl.cli._say import note, notes, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
-from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line
+from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line, state_warnings
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
 from compactctl.model import Session
 from compactctl.reports._document import root_document
 from compactctl.reports._words import quantity
 from compactctl.reports.table import replay_end, replayed_session
-from compactctl.transcripts import Account, find_inputs
+from compactctl.transcripts import Account
 
 if TYPE_CHECKING:
     from compactctl.summarizers._plan import Planner
@@ -104,7 +104,9 @@ def replay(
     skip = dry_run and settings["measures"] == ("none",) and len(wanted) == 1 and screen and not verbose
     work = Work(settings, setup.compact_at, dry_run, skip, wait)
     make_summarizer(work)
-    found, account = find_inputs(paths), Account()
+    if not dry_run:
+        notes(state_warnings(settings), quiet=quiet)
+    found, account = opt.inputs(paths, settings, wanted), Account()
     documents: list[dict[str, Any]] = []
     errors: list[CompactctlError] = []
     statuses: list[int] = []

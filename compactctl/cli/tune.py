@@ -13,7 +13,7 @@ import typer
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
-from compactctl.cli._output import write
+from compactctl.cli._output import write, write_file
 from compactctl.cli._say import note, problems
 from compactctl.cli._summarizer import announce, bill, failed_summaries
 from compactctl.cli._sweep import BATCH_CHARACTERS, Done, Figures, Memory, Plan, characters, sweep
@@ -30,7 +30,7 @@ from compactctl.reports._document import root_document
 from compactctl.reports._tuning import tuning_document
 from compactctl.runs import Setup
 from compactctl.settings import Resolved, one_of, whole
-from compactctl.transcripts import Account, find_inputs
+from compactctl.transcripts import Account, Found
 from compactctl.tuning.choice import Prefer, decide
 from compactctl.tuning.grid import Grid, full_grid, parse_axes, sampled_grid
 
@@ -131,6 +131,7 @@ def tune(
     points, present = _with_present(made, setup)
     plan = Plan(settings, tuple(points), _measures(settings))
     make_summarizer(Work(settings))
+    inputs = opt.inputs(paths, settings, wanted, [("--write", write_)] if write_ is not None else [])
     memory = None if dry_run else _memory(settings, resume)
     found = _Found(len(points))
     account = Account()
@@ -138,13 +139,13 @@ def tune(
     counted = Account()
 
     def count(planner: Planner) -> Iterator[object]:
-        for batch in _batches(paths, counted, subagents, _Found(0)):
+        for batch in _batches(inputs, counted, subagents, _Found(0)):
             yield from sweep(batch, replace(plan, planner=planner), 1)
 
     try:
         if announce(settings, paths, count, dry_run=dry_run, quiet=quiet) is not None and dry_run:
             return problems(counted.problems)
-        for batch in _batches(paths, account, subagents, found):
+        for batch in _batches(inputs, account, subagents, found):
             _gather(batch, plan, settings["jobs"], memory, found, quiet=quiet)
     except KeyboardInterrupt:
         statuses.append(130)
@@ -261,11 +262,11 @@ class _Found:
         return [self.sessions[at] for at in done], numbers, [[self.rows[at][n] for at in done] for n in numbers]
 
 
-def _batches(paths: Sequence[str], account: Account, subagents: bool, found: _Found) -> Iterator[list[Session]]:
+def _batches(inputs: Found, account: Account, subagents: bool, found: _Found) -> Iterator[list[Session]]:
     """Load sessions, as many at a time as may be held."""
     batch: list[Session] = []
     held = 0
-    for session in each_session(find_inputs(paths), account, _same, None, side_threads=subagents):
+    for session in each_session(inputs, account, _same, None, side_threads=subagents):
         if isinstance(session, Failed):
             found.errors.append(session.error)
             continue
@@ -327,7 +328,8 @@ def _write_settings(path: Path, document: dict[str, Any], setup: Setup) -> None:
         return
     try:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        path.write_text(with_options(before, str(path), setup.spec, chosen, how_found(document)), encoding="utf-8")
+        content = with_options(before, str(path), setup.spec, chosen, how_found(document))
+        write_file(path, [content.encode()], "--write")
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"--write {path}: {error}") from error
     note(f"wrote {path}")

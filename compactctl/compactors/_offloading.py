@@ -124,7 +124,7 @@ class Offloading:
     ) -> _Placeholder | None:
         text = item.message.content
         if isinstance(offloader, OffloaderBase):
-            tool = view.base.tool_names[item.index] if item.index >= 0 else ""
+            tool = view.base.tool_name(item.index) if item.index >= 0 else ""
             done = offloader.offload(item.message, text, self.preview_bytes or None, tool)
         else:
             done = offloader.offload(item.message, text)
@@ -226,7 +226,7 @@ class _Table:
         self.grown: list[int] = [0]
         self.holes: list[int] = []
         for at in base.large_results(rule.threshold):
-            if rule.protect and base.tool_names[at] in rule.protect:
+            if rule.protect and base.tool_name(at) in rule.protect:
                 continue
             if at not in base.lone_results:
                 self.holes.append(at)

@@ -29,6 +29,11 @@ FACES = ("step", "compact_with_record", "compact", "compact_force")
 OPTION_TYPES = (bool, int, float, str)
 
 
+def is_user_code(text: str) -> bool:
+    """Say whether a compactor is named by a module or file, whose code would be run to load it."""
+    return ":" in text
+
+
 def load_compactor(text: str) -> CompactorSpec:
     """Give the compactor that a user named: a plug-in, an entry point, ``module:Class`` or ``file.py:Class``.
 

@@ -110,6 +110,12 @@ class PairIndex:
         """Whether an assistant message in this range of indices makes the call."""
         return _any_between(self._calls.get(call_id), start, stop)
 
+    def caller_before(self, call_id: str, index: int) -> int | None:
+        """Give the index of the nearest message before ``index`` that makes the call; None where there is none."""
+        positions = self._calls.get(call_id, [])
+        at = bisect_left(positions, index)
+        return positions[at - 1] if at else None
+
     def answered_between(self, call_id: str, start: int, stop: int) -> bool:
         """Whether a result of the call is in this range of indices."""
         return _any_between(self._results.get(call_id), start, stop)

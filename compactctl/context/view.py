@@ -130,19 +130,22 @@ class Base:
 
     @property
     def tool_names(self) -> list[str]:
-        """The tool that each message is a result of; empty for other messages. Made when first asked for.
+        """The tool that each message is a result of; empty for other messages. Made when first asked for."""
+        if self._tool_names is None:
+            self._tool_names = [self.tool_name(i) for i in range(len(self.messages))]
+        return self._tool_names
+
+    def tool_name(self, index: int) -> str:
+        """Give the tool that a message is a result of; empty where it is none or that is not known.
 
         A result that does not name its tool has the name that the nearest call with its id before it has.
         """
-        if self._tool_names is None:
-            called: dict[str, str] = {}
-            names: list[str] = []
-            for message in self.messages:
-                called.update((call.id, call.name) for call in message.tool_calls)
-                named = message.name or called.get(message.tool_call_id, "")
-                names.append(named if message.tool_call_id else "")
-            self._tool_names = names
-        return self._tool_names
+        message = self.messages[index]
+        if message.name or not message.tool_call_id:
+            return message.name if message.tool_call_id else ""
+        caller = self.pairs.caller_before(message.tool_call_id, index)
+        calls = self.messages[caller].tool_calls if caller is not None else ()
+        return next((call.name for call in reversed(calls) if call.id == message.tool_call_id), "")
 
     @property
     def lone_results(self) -> frozenset[int]:
@@ -346,7 +349,7 @@ class View(Sequence[Message]):
     def tool_name(self, position: int) -> str:
         """Give the tool that the message at a position is a result of; empty where it is none or that is not known."""
         item = self.item(position)
-        return self.base.tool_names[item.index] if item.index >= 0 else item.message.name
+        return self.base.tool_name(item.index) if item.index >= 0 else item.message.name
 
     def items_at(self, positions: Sequence[int]) -> list[Item]:
         """Give the items at positions that are in rising order."""

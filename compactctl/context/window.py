@@ -33,7 +33,7 @@ def choose_window(
     largest = max([*automatic, *prompts], default=0)
     if largest > ASSUMED_WINDOW:
         return LARGE_WINDOW, INFERRED
-    if automatic or (session.harness == "claude-code" and prompts):
+    if automatic or session.harness == "claude-code":
         return ASSUMED_WINDOW, INFERRED
     known = table(session.model) if table is not None and session.model else None
     if known is not None:

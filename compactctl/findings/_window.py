@@ -5,15 +5,14 @@ from __future__ import annotations
 import difflib
 import itertools
 
-from compactctl.context.view import MeterContext, Standing
+from compactctl.context.view import MeterContext
+from compactctl.findings._estimate import ESTIMATE_OFF
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
 from compactctl.measures._load import load_of
 from compactctl.meters._images import base64_length, image_count
 from compactctl.meters._recorded import segments
 
-LOW, HIGH = 0.9, 1.1  # an estimate ratio between them is true enough
 NEAR = 0.9  # of the window
-TELLING = 0.05  # of a threshold, so much must have been seen to judge it
 EARLY = 0.5  # of the window, in real tokens
 _BLIND_METERS = ("bytes4",)
 
@@ -47,80 +46,6 @@ def _failed(case: Case) -> Shown | None:
         turns,
         {"turns": len(turns)},
     )
-
-
-def _estimate(case: Case) -> Shown | None:
-    line = _true_line(case)
-    levels = case.levels()
-    if line is None or case.trace.window <= 0:
-        return None
-    overhead, slope, seen = line
-    window = float(case.trace.window)
-    # A compactor without thresholds of its own is judged at the window.
-    named = levels or [("the window", window)]
-    judged = [(name, level, (overhead + slope * level) / level) for name, level in named]
-    name, level, ratio = next((one for one in judged if one[0] == "full_threshold"), judged[-1])
-    over = case.value("m1.overshoot_turns") or 0
-    if all(LOW <= each <= HIGH for _, _, each in judged) and LOW <= ratio <= HIGH:
-        return None
-    # What little a short session holds tells its rate, but not that of a session that comes to its thresholds.
-    late = bool(levels) and level * ratio > window and seen >= TELLING * level
-    really = f"; {name} {level / window:.2f} is {level * ratio / window:.2f} of the real window" if levels else ""
-    what = "fewer tokens than there are" if ratio > 1 else "more tokens than there are"
-    meter = case.situation.meter or "its own"
-    advice = "let it count real tokens (--meter calibrated)"
-    if LOW <= slope <= HIGH and overhead > 0:
-        advice += f", or name the fixed part (--overhead {round(overhead / slope)})"
-    elif levels and ratio > HIGH:
-        advice += f", or multiply the thresholds by {1 / ratio:.2f}"
-    return Shown(
-        f"the compactor counts {what}: a fixed part of {overhead:,.0f} tokens that it does not see, and {slope:.2f} "
-        f"real tokens for each {meter} token{really}",
-        advice,
-        (),
-        {
-            "estimate_ratio": case.value("m1.estimate_ratio"),
-            "ratio_at_threshold": ratio,
-            "unseen_tokens": round(overhead),
-            "slope": slope,
-            "meter": case.situation.meter,
-            "real_source": case.situation.real_source,
-        },
-        Severity.ERROR if ratio > HIGH and (late or over > 0) else None,
-    )
-
-
-def _true_line(case: Case) -> tuple[float, float, int] | None:
-    """Give (a, b, n) of real tokens = a + b * decision tokens, from n decision tokens; None where nothing counts.
-
-    Of text alone: what images and base64 data cost is another finding's.
-    """
-    trace = case.trace
-    base, scale, none = trace.base, trace.scale, MeterContext(0, Standing.CHANGED)
-    own = base.meter.tokens(base.prefix[base.offset], none)
-    real = scale.meter.tokens(scale.prefix[base.offset], none)
-    counted, weight = _text_weights(case)
-    seen = base.meter.tokens(base.prefix[base.offset] + counted, none) - own
-    if seen <= 0:
-        return None
-    slope = (scale.meter.tokens(scale.prefix[base.offset] + weight, none) - real) / seen
-    return real - slope * own, slope, seen
-
-
-def _text_weights(case: Case) -> tuple[int, int]:
-    """Give what all messages of text alone weigh under the compactor's meter and under that of real tokens."""
-    base, scale = case.trace.base, case.trace.scale
-    key = f"text weights {base.meter.name} {base.offset} {base.prefix[-1]} {scale.meter.name} {scale.prefix[-1]}"
-    known: tuple[int, int] | None = case.trace.shared.get(key)
-    if known is None:
-        text = [
-            at
-            for at, message in enumerate(base.messages)
-            if at >= base.offset and not image_count(message) and not base64_length(message.content)
-        ]
-        counted, real = (sum(one[at + 1] - one[at] for at in text) for one in (base.prefix, scale.prefix))
-        known = case.trace.shared[key] = (counted, real)
-    return known
 
 
 def _tiers_apart(case: Case) -> Shown | None:
@@ -295,7 +220,10 @@ def _idle_options(case: Case) -> tuple[str, str] | None:
 
 def _early(case: Case) -> Shown | None:
     window = case.trace.window
-    early = [cut for cut in load_of(case.trace).cuts if cut.acted and window > 0 and cut.grown < EARLY * window]
+    # What the harness itself did while the session was recorded is nothing that an option could change.
+    own = {span.turn for span, record in case.records() if "as_recorded" in record.notes}
+    cuts = [cut for cut in load_of(case.trace).cuts if cut.acted and cut.turn not in own]
+    early = [cut for cut in cuts if window > 0 and cut.grown < EARLY * window]
     if not early:
         return None
     least = min(cut.grown for cut in early)
@@ -349,13 +277,7 @@ KINDS = (
         (),
         _recorded_above,
     ),
-    FindingKind(
-        "estimate-off",
-        Severity.WARN,
-        "real / decision tokens at the thresholds are outside 0.9 to 1.1; an error where the full one comes too late",
-        ("m1",),
-        _estimate,
-    ),
+    ESTIMATE_OFF,
     FindingKind(
         "tier-disagreement",
         Severity.INFO,

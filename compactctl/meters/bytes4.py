@@ -22,9 +22,8 @@ class Bytes4:
     steady = True
     divisor = 4
 
-    def weigh(self, message: Message) -> int:
-        """Give the bytes of a message."""
-        return message_bytes(message)
+    # A function of its own, since it is called for every message.
+    weigh = staticmethod(message_bytes)
 
     def tokens(self, weight: int, context: MeterContext) -> int:
         """Give bytes / 4, rounded down."""

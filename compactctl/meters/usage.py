@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from compactctl.context.view import MeterContext
+from compactctl.context.view import MeterContext, Standing
 from compactctl.meters._bytes import message_bytes
 from compactctl.meters._fit import ASSUMED_BYTES, Calibrated, Fit, fit_usage
 from compactctl.meters._images import IMAGE_TOKENS, image_count
@@ -38,6 +38,11 @@ class UsageMeter:
     def tokens(self, weight: int, context: MeterContext) -> int:
         """Give the last recorded prompt and reply and bytes / 4 of what came after, else what the fit says."""
         call = self._timeline.last(context.turn, context.pristine)
+        if call is None and context.pristine == Standing.SENT:
+            # The harness has just compacted: only the prompt that it then sent says what it had left.
+            sent = self._timeline.own(context.turn, context.pristine)
+            if sent is not None:
+                return sent.usage.prompt
         if call is None:
             return self.fallback.tokens(weight, context)
         estimates = self._estimates

@@ -25,10 +25,11 @@ _MOST_ROWS = 30
 
 def replayed_session(session: Mapping[str, Any], paper: Paper, *, verbose: bool = False) -> None:
     """Write the head of a session, a notice for each compaction, its curve and its measures."""
-    version = f" {session['harness_version']}" if session.get("harness_version") else ""
+    names = (session.get("harness") or session["format"], session.get("harness_version"))
+    origin = safe(" ".join(filter(None, names)))
     window = f"window {session['window']:,} ({safe(session['window_source'])})"
     turns = quantity(session["turns"], "turn") if not session["failed_turns"] else f"turns: {turns_words(session)}"
-    head = f"{safe(session['session_id'])}  {safe(session['format'])}{safe(version)}, {turns}, {window}"
+    head = f"{safe(session['session_id'])}  {origin}, {turns}, {window}"
     paper.wrapped(head, "", "bold", hang=2)
     shown = list(notices(session["compactions"], verbose=verbose))
     hidden = 0 if verbose else len(shown) - _FIRST_NOTICES - _LAST_NOTICES
@@ -42,8 +43,8 @@ def replayed_session(session: Mapping[str, Any], paper: Paper, *, verbose: bool 
         paper.wrapped(notice.details, "      ")
     if leapt := session.get("leapt"):
         words = (
-            f"and {quantity(leapt['turns'], 'turn')} at Warn "
-            f"in {quantity(leapt['stretches'], 'stretch', 'stretches')}: {leapt['offloaded']:,} offload({size(leapt['offloaded_bytes'])}); --verbose shows each"
+            f"and {quantity(leapt['turns'], 'turn')} at Warn in {quantity(leapt['stretches'], 'stretch', 'stretches')}"
+            f": {leapt['offloaded']:,} offload({size(leapt['offloaded_bytes'])}); --verbose shows each"
         )
         paper.wrapped(words, "  ", "dim")
     elif not session["compactions"]:

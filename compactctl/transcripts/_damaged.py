@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 BOM = b"\xef\xbb\xbf"
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MOST_TRIES = 4096  # places of one line at which a whole object is looked for
 _SPACE = " \t\r\n\0\ufeff"  # what may stand around objects: runs of NUL are left by a crash of the file system
 
 
@@ -100,7 +101,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 def _objects(text: str) -> tuple[list[Any], bool]:
     """Read objects one after another; whether everything was read is the second value."""
-    found, at = _run(text, 0)
+    found, at, _ = _run(text, 0)
     if at == len(text):
         return found, True
     if found:  # whole objects, then a torn one, behind which others may be glued
@@ -108,18 +109,21 @@ def _objects(text: str) -> tuple[list[Any], bool]:
     return _behind_a_stub(text, 0), False
 
 
-def _run(text: str, at: int) -> tuple[list[Any], int]:
+def _run(text: str, at: int) -> tuple[list[Any], int, int]:
+    """Read objects one after another; give them, the place behind the last, and how far was looked."""
     found: list[Any] = []
     while at < len(text):
         try:
             item, end = _DECODER.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            return found, at, max(error.pos, at)
         except ValueError:
-            return found, at
+            return found, at, len(text)
         found.append(item)
         at = end
         while at < len(text) and text[at] in _SPACE:
             at += 1
-    return found, at
+    return found, at, at
 
 
 def _behind_a_stub(text: str, at: int) -> list[Any]:
@@ -127,20 +131,23 @@ def _behind_a_stub(text: str, at: int) -> list[Any]:
 
     An inner object of the stub never does. The work is bounded: a hostile line may hold very many braces.
     """
-    budget = 8 * len(text) + (1 << 20)
+    if text[-1] not in "}]":
+        return []
+    budget = 4 * len(text) + (1 << 20)
+    counted = 0
     at = text.find('{"', at + 1)
-    while at >= 0 and budget > 0:
-        try:
-            _, end = _DECODER.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            budget -= max(error.pos - at, 0) + 64
-        except ValueError:
-            budget -= len(text)
-        else:
-            found, reached = _run(text, at)
-            if reached == len(text):
-                return found
-            budget -= reached - at + end - at + 64
+    for _ in range(_MOST_TRIES):
+        if at < 0 or budget < 0:
+            break
+        found, reached, looked = _run(text, at)
+        if reached == len(text):
+            return found
+        budget -= looked - at
+        # An error of the decoder counts the line breaks of all that stands before it. Cutting off what is done with
+        # costs a copy, so it is done once that counting has cost as much.
+        counted += looked
+        if counted > len(text):
+            text, at, counted = text[at:], 0, 0
         at = text.find('{"', at + 1)
     return []
 

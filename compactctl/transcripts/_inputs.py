@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from compactctl.errors import (
     CompactctlError,
@@ -20,8 +19,12 @@ from compactctl.errors import (
 )
 from compactctl.model import Session
 from compactctl.transcripts._load import load
-from compactctl.transcripts._source import Limits
+from compactctl.transcripts._source import Limits, open_regular
 from compactctl.transcripts._spec import SideThreadError
+from compactctl.transcripts._stores import Stores
+
+_FILE, _DIRECTORY = "file", "directory"
+_LIST_SIZE = 64 << 20  # bytes of a list of paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,15 @@ class Account:
         self.ignored[reason] = self.ignored.get(reason, 0) + 1
 
 
-def find_inputs(arguments: Iterable[str]) -> Found:
+def find_inputs(arguments: Iterable[str], *, state_dir: str | None = None, records_dir: str | None = None) -> Found:
     """List the inputs that arguments stand for, in their order and each once; reads nothing but lists of paths.
 
     An argument is ``-``, ``@list.txt`` (a path a line; blank lines and those that begin with # are left out), a file, a
     directory (walked in the order of names; hidden directories and links to directories are not entered) or a pattern
     with ``*``, ``?``, ``[`` or ``**``. A path that exists is never taken as a pattern.
+    What lies in the command's ``state_dir`` or ``records_dir``, or in any other state directory, is no input.
     """
-    finder = _Finder()
+    finder = _Finder(Stores(state_dir, records_dir))
     for argument in arguments:
         finder.add(argument)
     return Found(tuple(finder.candidates), dict(sorted(finder.ignored.items())), tuple(finder.problems))
@@ -160,7 +164,8 @@ def _unused(account: Account, candidate: Candidate, error: CompactctlError, reas
 
 
 class _Finder:
-    def __init__(self) -> None:
+    def __init__(self, stores: Stores) -> None:
+        self.stores = stores
         self.candidates: list[Candidate] = []
         self.ignored: dict[str, int] = {}
         self.problems: list[CompactctlError] = []
@@ -188,7 +193,11 @@ class _Finder:
         self.candidates.append(candidate)
 
     def _path(self, path: str) -> None:
-        if not Path(path).is_dir():
+        if self.stores.holds(path):
+            told = f"{path}: this is a state directory or lies in one; name the transcripts, or another --state-dir"
+            self.problems.append(UsageError(told))
+            return
+        if not os.path.isdir(path):  # noqa: PTH112 -- Path's raises where a directory above may not be entered
             self._take(Candidate(path))
             return
         before = len(self.candidates)
@@ -197,21 +206,29 @@ class _Finder:
             self.problems.append(NothingMatchedError(f"{path}: no file under this directory; name another one"))
 
     def _pattern(self, pattern: str) -> None:
-        matches = sorted(glob.glob(str(Path(pattern).expanduser()), recursive=True))  # noqa: PTH207 -- absolute patterns
+        matches = sorted(glob.glob(os.path.expanduser(pattern), recursive=True))  # noqa: PTH207, PTH111 -- absolute patterns, any ~name
         if not matches:
             self.problems.append(NothingMatchedError(f"{pattern}: the pattern matches nothing; check it"))
         for match in matches:
-            self._path(match)
+            if self.stores.holds(match):
+                self._ignore("state directory")
+            else:
+                self._path(match)
 
     def _list(self, path: str) -> None:
         try:
-            text = Path(path).read_bytes().decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-        except FileNotFoundError:
-            self.problems.append(MissingPathError(f"@{path}: no such list of paths; check the path"))
+            with open_regular(path) as file:
+                content = file.read(_LIST_SIZE + 1)
+        except (MissingPathError, UnreadableError) as error:
+            self.problems.append(type(error)(f"@{error}"))
             return
-        except (OSError, ValueError) as error:
-            self.problems.append(UnreadableError(f"@{path}: the list of paths cannot be read ({error})"))
+        except OSError as error:
+            self.problems.append(UnreadableError(f"@{path}: reading failed ({error.strerror}); name a sound list"))
             return
+        if len(content) > _LIST_SIZE:
+            self.problems.append(UnreadableError(f"@{path}: a list of more than {_LIST_SIZE:,} bytes; split it"))
+            return
+        text = content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
         for line in text.split("\n"):
             entry = line.strip()
             if entry.startswith("@") or entry == "-":
@@ -232,21 +249,31 @@ class _Finder:
                 continue
             below = []
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name.startswith("."):
-                        self._ignore("hidden directory")
-                    else:
-                        below.append(entry.path)
-                elif entry.is_dir():
-                    self._ignore("link to a directory")
-                elif entry.is_file():
+                try:
+                    kind = _kind(entry)
+                except OSError:  # a link into a loop, or into a directory that may not be entered
+                    kind = "link that cannot be followed"
+                if kind == _DIRECTORY and self.stores.is_store(entry.path):
+                    kind = "state directory"
+                if kind == _FILE:
                     self._take(Candidate(entry.path, root))
+                elif kind == _DIRECTORY:
+                    below.append(entry.path)
                 else:
-                    self._ignore("not a regular file")
+                    self._ignore(kind)
             todo.extend(reversed(below))
 
     def _ignore(self, reason: str) -> None:
         self.ignored[reason] = self.ignored.get(reason, 0) + 1
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    """Say what lies in a directory; what is not looked into has its reason. Raises OSError."""
+    if entry.is_dir(follow_symlinks=False):
+        return "hidden directory" if entry.name.startswith(".") else _DIRECTORY
+    if entry.is_dir():
+        return "link to a directory"
+    return _FILE if entry.is_file() else "not a regular file"
 
 
 def _exists(path: str) -> bool:

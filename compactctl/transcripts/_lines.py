@@ -10,12 +10,14 @@ import orjson
 from compactctl.errors import UnreadableError
 from compactctl.model import LineCounts, Message, SkippedLine
 from compactctl.transcripts._damaged import BOM, deeper_than, recover
+from compactctl.transcripts._reader import LineReader
 from compactctl.transcripts._source import CHUNK, Source
 
 Row = dict[str, Any]
 # Makes messages of lines, None where it does not know all of each line's form.
 Quick = Callable[[list[bytes]], list[Message] | None]
 _NEWLINE = 10
+_MANY_BLANK = 64  # blank lines in a row from which on they are counted together
 
 
 class Rows:
@@ -88,17 +90,16 @@ class Rows:
 
     def _each(self, quick: Quick | None) -> Iterator[Any]:
         loads, depth, limit = orjson.loads, self._limits.depth, self._limits.line
-        stream = self._source.open()
-        readline = stream.readline
-        number = end = singly = 0
+        reader = LineReader(self._source.open())
+        readline = reader.readline
+        number = end = singly = blank = last = 0  # last: the last blank line, blank: how many of them in a row
         while True:
             if quick is not None and not singly:
                 # All whole lines that are at hand, looked at together: one by one costs as much as decoding them.
-                held = stream.peek(1)
-                lines = held[: held.rfind(b"\n") + 1].split(b"\n")[:-1]
+                lines = reader.at_hand(limit)
                 bounded = limit > CHUNK or all(len(line) < limit for line in lines)
                 if lines and bounded and (made := quick(lines)) is not None:
-                    end += len(stream.read(held.rfind(b"\n") + 1))
+                    end += reader.skip(len(lines))
                     self.line = number = number + len(lines)
                     yield made
                     continue
@@ -111,13 +112,19 @@ class Rows:
             self._offset = end
             size = len(line)
             end += size
-            if not 2 < size <= limit:
-                if not line.strip():
-                    self._blank_line()
-                    continue
-                if size > limit and line[-1] != _NEWLINE:
-                    end += self._drop_rest(readline)
-                    continue
+            if size > limit and line[-1] != _NEWLINE:
+                end += self._drop_rest(readline)
+                continue
+            if line.isspace():
+                self._blank_line()
+                blank = blank + 1 if number == last + 1 else 1
+                if blank >= _MANY_BLANK and (passed := _leading_blank(reader.at_hand(limit))):
+                    end += reader.skip(passed)
+                    self.line = number = number + passed
+                    self._blank_line(passed)
+                    singly = max(singly - passed, 0)
+                last = number
+                continue
             try:
                 row = loads(line)
             except ValueError:
@@ -130,9 +137,9 @@ class Rows:
             else:
                 self.skip("too_deep")
 
-    def _blank_line(self) -> None:
+    def _blank_line(self, lines: int = 1) -> None:
         self._told = self.line
-        self._blank += 1
+        self._blank += lines
 
     def _drop_rest(self, readline: Callable[[int], bytes]) -> int:
         """Go to the end of a line that is too long, without holding it; give the length of what was dropped."""
@@ -145,9 +152,6 @@ class Rows:
         return dropped
 
     def _damaged(self, line: bytes) -> Iterator[Row]:
-        if not line.strip():
-            self._blank_line()
-            return
         try:  # a mark of byte order may stand before any line where files were joined
             whole = orjson.loads(line.lstrip(BOM)) if line.startswith(BOM) else None
         except ValueError:
@@ -166,6 +170,11 @@ class Rows:
         self._damaged_line = self.line
         self._recovered += 1
         yield from found
+
+
+def _leading_blank(lines: list[bytes]) -> int:
+    """Count the blank lines with which some lines begin."""
+    return next((i for i, line in enumerate(lines) if line and not line.isspace()), len(lines))
 
 
 def _within(row: Row, depth: int) -> bool:

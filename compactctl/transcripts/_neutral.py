@@ -23,6 +23,7 @@ from compactctl.transcripts._blocks import (
 )
 
 VERSION = 1
+_ROLES = frozenset(ROLES)
 _MOST_MISSES = 20
 _ORIGINS = {str(origin): origin for origin in Origin}
 
@@ -34,6 +35,8 @@ def write_neutral(session: Session) -> Iterator[bytes]:
         value = getattr(session, key)
         if value not in (None, ""):
             header[key] = value
+    if not session.model and any(message.model for message in session.messages):
+        header["model"] = ""  # said, so that no reader takes a reply's model for the session's
     yield _line(header)
     place = {id(message): number for number, message in reversed(list(enumerate(session.messages)))}
     due = sorted(enumerate(session.compactions), key=lambda item: (item[1].at, item[0]))
@@ -96,7 +99,9 @@ class NeutralLines:
             made = list(map(self._decode, lines))
         except (MsgspecError, UnicodeDecodeError, RecursionError):
             made = None
-        if made is not None and not all(map(_checked, made)):
+        if made is not None and not (
+            _ROLES.issuperset([m.role for m in made]) and not [m for m in made if m.tool_call_id and m.role != TOOL]
+        ):
             made = None
         self._misses = 0 if made is not None else self._misses + 1
         return made

@@ -46,14 +46,18 @@ def _head(source: Source) -> tuple[Head, bool]:
     if source.magic.startswith(_SQLITE_MAGIC):
         return _database(source), False
     start, complete, rows = _start(source)
-    if not start.lstrip(BOM).strip(_JUNK):
+    if not start.lstrip(BOM).lstrip(_JUNK):
+        if complete and source.damage:
+            raise _cut(source)
         if complete:
             raise EmptyTranscriptError(f"{source.label}: the file is empty; name one that holds a session")
-        raise UnknownFormatError(f"{source.label}: begins with nothing but blanks; name a transcript")
+        raise UnknownFormatError(f"{source.label}: its first {len(start):,} bytes are blanks; name a transcript")
     if _is_document(start, rows, complete):
         value, torn = _document(source)
         return Head(Layout.DOCUMENT, document=value), torn
     if not rows:
+        if complete and source.damage:
+            raise _cut(source)
         name = _foreign.of_bytes(start)
         told = f"this is {name}" if name else "no line of its beginning is a JSON object"
         raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT}")
@@ -66,13 +70,15 @@ def _start(source: Source) -> tuple[bytes, bool, list[Row]]:
     while True:
         start = source.peek(size)
         complete = len(start) < size
-        lines = start.split(b"\n")
+        body = start.lstrip(BOM).lstrip(_JUNK)  # any number of blank lines may stand first
+        lines = body.split(b"\n")
         if not complete:
             lines.pop()
         rows = _rows(lines, source)
         # Many lines and no object among them are a document, or nothing; one long line may yet end.
-        hopeless = len(lines) > 3 or start.lstrip(BOM).lstrip(_JUNK)[:1] not in (b"{", b"[")
-        if rows or complete or hopeless or size > source.limits.line:
+        hopeless = len(lines) > 3 or body[:1] not in (b"{", b"[", b"")
+        enough = rows and len(body) > size // 2
+        if enough or complete or hopeless or size > source.limits.line:
             return start, complete, rows
         size *= 4
 
@@ -138,8 +144,14 @@ def _damaged_document(source: Source, text: str) -> tuple[object, bool]:
         raise _unusable(source, text.encode(), f"damaged JSON ({error})") from None
 
 
+def _cut(source: Source) -> InputError:
+    return UnreadableError(f"{source.label}: {source.damage}; copy it or write it anew")
+
+
 def _unusable(source: Source, data: bytes, reason: str) -> InputError:
     """Make the error for a broken document; one without any role is some other program's, and no transcript."""
+    if source.damage:
+        return _cut(source)
     if b'"role"' in data:
         return UnreadableError(f"{source.label}: {reason}; repair it or export it again")
     return UnknownFormatError(f"{source.label}: {reason}, and no message in sight; name a transcript")

@@ -114,7 +114,7 @@ class Source:
         if isinstance(where, str):
             self.label = label or where
             self.path = where
-            self._file: IO[bytes] = _open_regular(where)
+            self._file: IO[bytes] = open_regular(where)
         else:
             self.label = label or "standard input"
             self.path = ""
@@ -129,15 +129,14 @@ class Source:
         self._file.close()
 
     def peek(self, size: int) -> bytes:
-        """Give the first ``size`` unpacked bytes, fewer where the input is shorter."""
-        start = self._unpacked(_Window(self._file, self.size)).read(size)
+        """Give the first ``size`` unpacked bytes, fewer where the input is shorter; then ``damage`` is known too."""
         self.damage = ""
-        return start
+        return self._unpacked(_Window(self._file, self.size)).read(size)
 
     def open(self) -> BufferedReader:
         """Give the unpacked bytes from their beginning; only the last stream that was opened may be read."""
-        window = _Window(self._file, self.size, self._finished)
-        return self._unpacked(window)
+        self.damage = ""
+        return self._unpacked(_Window(self._file, self.size, self._finished))
 
     def sha256(self) -> str:
         """Give the hash of the input's bytes as they lie on disk, hexadecimal.
@@ -265,7 +264,8 @@ def _salvage(inflate: zlib._Decompress, block: bytes) -> Generator[bytes, None, 
             block = inflate.unconsumed_tail
 
 
-def _open_regular(path: str) -> FileIO:
+def open_regular(path: str) -> FileIO:
+    """Open a regular file, and nothing that could block or never end; raises MissingPathError and UnreadableError."""
     # Without O_NONBLOCK the opening of a FIFO would wait for a writer, for ever.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:

@@ -220,7 +220,7 @@ def _parse(source: Input) -> Iterator[Session]:
         format=FORMAT.name,
         path=source.path,
         harness="dsh",
-        model=log.model,
+        model=log.model or next((message.model for message in messages if message.model), ""),
         context_window=log.window,
         compactions=compactions,
         lines=rows.counts(),

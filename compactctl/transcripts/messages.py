@@ -210,7 +210,7 @@ def _session(source: Input, draft: _Draft, lines: LineCounts, number: int | None
     messages, compactions = behind_system(system, chat.messages, chat.compactions)
     recorded = next((about[key] for key in _IDS if isinstance(about.get(key), str) and about[key]), "")
     model = as_text(about.get("model") or about.get("model_name"))
-    if not model:
+    if not model and "model" not in about:
         model = next((message.model for message in messages if message.model), "")
     warnings = [*chat.warnings(), *source.damage()]
     version = about.get("compactctl", VERSION)

@@ -36,6 +36,15 @@ def test_write_back_clears_the_permanent_emergency(command: Command, samples: Pa
     assert 0 < len(session["compactions"]) < 30
 
 
+def test_a_converted_session_keeps_its_harness(command: Command, samples: Path, tmp_path: Path) -> None:
+    """The head names who recorded the session, in whatever format it now is; inspect names both."""
+    converted = tmp_path / "converted.jsonl"
+    converted.write_bytes(command("convert", samples / "claude-code-torn-glued-and-nul.jsonl").out.encode())
+
+    assert "  claude-code 2.1.17, 10 turns" in command("replay", converted, "-n").out
+    assert "messages claude-code 2.1.17" in command("inspect", converted).out
+
+
 def test_a_dry_run_gives_the_same_figures_and_writes_nothing(command: Command, samples: Path) -> None:
     """``--dry-run`` is the same replay without the store."""
     dry = command("replay", samples / LONG, "--dry-run", "--format", "json").json()["sessions"][0]

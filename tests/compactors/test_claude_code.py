@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,9 @@ def test_the_view_is_what_it_decides_by() -> None:
     # The boundaries say 157,692 tokens before the full one.
     assert abs(tally.compactions[2].tokens_before - 157_692) < 500
     assert tally.real_peak.tokens == 154_505
+
+    followed = run(bench, replace(setup, recorded="follow"), summarizer=OpaqueSummarizer()).tally
+    assert (followed.failed_turns, followed.compactions) == (0, [])
 
 
 def test_another_meter_is_asked_for_everything() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,14 @@ def test_the_usage_meter_adds_an_estimate_to_the_last_recorded_prompt_and_reply(
     assert meter.tokens(0, MeterContext(2, CHANGED)) == 20_000
     # before the first call nothing is recorded
     assert meter.tokens(1_000_000, MeterContext(0, PRISTINE)) == 21_000
+
+
+def test_the_usage_meter_knows_what_the_harness_had_left_after_its_own_compaction() -> None:
+    """Of what was really sent the next prompt tells it; of the whole history nothing does, and the fit counts."""
+    session = replace(charged([6000, 6000, 6000], 1000, 3), compactions=(RecordedCompaction("micro", "auto", 4, 2),))
+    meter = make_meter("usage", session)
+    assert meter.tokens(0, MeterContext(2, SENT)) == 7000
+    assert meter.tokens(0, MeterContext(2, PRISTINE)) == meter.tokens(0, MeterContext(2, CHANGED))
 
 
 def test_the_usage_meter_counts_bytes_where_nothing_was_recorded() -> None:

@@ -131,3 +131,53 @@ def test_a_path_with_signs_of_urls(tmp_path: Path) -> None:
 
     assert len(list(load(path))) == 2
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_damaged_cell_costs_its_row_at_most(tmp_path: Path) -> None:
+    """Bytes, numbers, NULL and broken UTF-8 where text belongs leave all other rows as they are, and are told."""
+    path = tmp_path / "x.db"
+    damaged: list[tuple[object, ...]] = [
+        (b"a", b"user", "as bytes", None, None),  # read as what the bytes say
+        ("a", None, "nobody", None, None),  # without a role nobody said it
+        ("a", b"\xff", "nobody", None, None),
+        ("a", "user", 7, 8, 9),
+        ("a", "assistant", None, b"\xff", None),
+        ("a", "assistant", "x", "[" * 100_000, b"\xfe"),
+        ("a", "assistant", "a replaced \ufffd is text", "null", None),
+        (b"\xff\x01", "user", "whose?", None, None),
+        (b"\xff\x02", "user", "whose else?", None, None),
+        (None, "user", "no id", None, None),
+    ]
+    make(path, [*ROWS, *damaged])
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute(
+            "INSERT INTO messages (session_id, role, content) VALUES ('a', 'user', CAST(x'61ff' AS TEXT)),"
+            " (CAST(x'ff' AS TEXT), 'user', 'whose, as text?')"
+        )
+
+    sessions = list(load(path))
+
+    first, second = sessions[:2]
+    assert [m.content for m in first.messages[3:]] == [
+        *("as bytes", "7", "", "x", "a replaced \ufffd is text", "a\ufffd"),
+    ]
+    assert first.messages[4].tool_call_id == "9"
+    assert first.lines.skipped_by_reason() == {"no_role": 2}
+    assert [skip.line for skip in first.lines.skipped] == [8, 9]  # rows behind the six of ROWS
+    # 4 + 8 rows: a critic, two without a role, four mended (bytes, two lists of calls, UTF-8); SQLite makes 7 a text
+    assert (first.lines.total, first.lines.recovered, first.lines.used) == (12, 4, 5)
+    assert "tool_calls of 2" in first.warnings[0]
+    assert second.messages[0].origin is Origin.RECORDED_SUMMARY
+    assert [(s.id, len(s.messages)) for s in sessions[2:]] == [
+        *(("\ufffd\x01", 1), ("\ufffd\x02", 1), ("session", 1), ("\ufffd", 1)),
+    ]
+
+
+def test_rows_without_an_order_are_refused(tmp_path: Path) -> None:
+    """Where rows have no number, no order is guessed; the refusal says so and does not call it damage."""
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(SCHEMA.replace("AUTOINCREMENT", "").replace("created_at INTEGER);\n", "x) WITHOUT ROWID;"))
+
+    with pytest.raises(UnreadableError, match="WITHOUT ROWID"):
+        next(load(path))

@@ -217,3 +217,38 @@ def test_facts_of_a_session_without_usage() -> None:
     assert facts["tool_results"] == 3
     assert facts["peak_prompt_tokens"] is None
     assert facts["model"] is None
+
+
+def test_links_that_cannot_be_followed(tree: Path) -> None:
+    """A link to itself, or into a directory without rights, is counted and costs no other file."""
+    (tree / "self").symlink_to("self")
+    (tree / "closed").mkdir()
+    (tree / "into").symlink_to(tree / "closed" / "x")
+    (tree / "closed").chmod(0)
+    try:
+        found = find_inputs([str(tree)])
+    finally:
+        (tree / "closed").chmod(0o700)
+
+    assert len(found.candidates) == 5
+    counted = found.ignored["link that cannot be followed"] + found.ignored.get("not a regular file", 0)
+    assert counted == 2
+
+
+def test_a_list_is_a_regular_file_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A FIFO, a device or a huge file in the place of a list is refused at once; a directory too."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long").write_text("x\n" * 51)
+    monkeypatch.setattr("compactctl.transcripts._inputs._LIST_SIZE", 100)
+
+    found = find_inputs([f"@{tmp_path}/pipe", "@/dev/zero", f"@{tmp_path}", f"@{tmp_path}/long", "@a\0b"])
+
+    assert [type(problem) for problem in found.problems] == [*[UnreadableError] * 4, MissingPathError]
+    assert found.candidates == ()
+
+
+def test_any_pattern_is_a_pattern(tmp_path: Path) -> None:
+    """The home of a user that does not exist is a pattern without a match, not an error of the program."""
+    (problem,) = find_inputs(["~no-such-user/*"]).problems
+
+    assert isinstance(problem, NothingMatchedError)

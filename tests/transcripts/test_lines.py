@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from compactctl.errors import InputError, UnreadableError
 from compactctl.model import LineCounts, Session
 from compactctl.transcripts import Limits, load
+from compactctl.transcripts._damaged import recover
 
 HUMAN = b'{"role":"user","content":"go"}'
 REPLY = b'{"role":"assistant","content":"done"}'
@@ -155,3 +158,45 @@ def test_every_line_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, l
     assert adds_up(session.lines)
     # Each newline ends a line, and what follows the last one is a line where it is not empty.
     assert session.lines.total == data.count(b"\n") + (not data.endswith(b"\n"))
+
+
+class _Counting(json.JSONDecoder):
+    """A decoder that adds up how far into the text its calls begin, which is what an error of it costs."""
+
+    calls = 0
+    work = 0
+
+    def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
+        """Count and decode."""
+        self.calls += 1
+        self.work += idx
+        return super().raw_decode(s, idx)
+
+
+@pytest.mark.parametrize("stub", ['{"a":"b" ', '{"', '{"a":[1,', '{"a":{"b":1}', '{"a":"b"}{"', '{"a":1e999,'])
+def test_a_hostile_line_costs_bounded_work(stub: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many objects seem to begin in a line, the attempts and the characters passed over are few."""
+    for size in (100_000, 400_000):
+        line = stub * (size // len(stub)) + "}"
+        counting = _Counting()
+        monkeypatch.setattr("compactctl.transcripts._damaged._DECODER", counting)
+
+        recover(line.encode(), torn=False, depth=200)
+
+        # 4,096 places are tried, and what is passed over is cut off each time it has cost a line: about
+        # sqrt(2 * 4,096) = 90 times. Objects that are whole are decoded, at most five times each.
+        assert counting.calls < 4_096 + 5 * line.count("}")
+        assert counting.work < 100 * size + 5 * size * line.count("}")
+
+
+def test_many_blank_lines_are_counted_one_by_one(tmp_path: Path) -> None:
+    """Runs of blank lines, of any kind and across buffers, have each their place, and line numbers stay right."""
+    blanks = b"\n" * 200_000 + b" \r\n\t   \n" * 40_000
+    data = blanks + HUMAN + b"\n" + blanks + b"bad\n" + REPLY + b"\n"
+
+    session = read(tmp_path / "x", data)
+
+    assert [m.content for m in session.messages] == ["go", "done"]
+    assert session.lines.blank == 560_000
+    assert [(s.line, s.offset) for s in session.lines.skipped] == [(560_002, data.index(b"bad"))]
+    assert adds_up(session.lines)

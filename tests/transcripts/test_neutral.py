@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from compactctl.model import Message, Origin, Parts, RecordedCompaction, Session, ToolCall, Usage, changed
-from compactctl.transcripts import load, write_neutral
+from compactctl.transcripts import inspect_facts, load, write_neutral
 
 TEXT = st.text(max_size=20)
 COUNT = st.integers(0, 2**53)
@@ -172,3 +173,55 @@ def test_messages_are_frozen() -> None:
         message.content = "x"  # type: ignore[misc]
     assert changed(message, content="x").tool_calls == message.tool_calls
     assert hash(message) == hash(changed(message))
+
+
+SAMPLES = sorted(path for path in (Path(__file__).parents[2] / "sample_sessions").iterdir() if path.suffix != ".md")
+OWN = ("path", "format", "input_sha256", "warnings")  # what is about the file alone; so are the counts of lines
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_a_converted_sample_has_the_facts_of_the_original(path: Path, tmp_path: Path) -> None:
+    """Whatever the format, inspect says of the converted session what it says of the original."""
+    (session,) = load(path)
+
+    assert facts(again(session, tmp_path)) == facts(session)
+
+
+def test_the_model_of_a_dsh_session_without_its_requests_survives(tmp_path: Path) -> None:
+    """Where the events of requests are missing, the replies tell the model."""
+    path = tmp_path / "x"
+    source = {"kind": "model", "model": "deep"}
+    rows: list[Any] = [
+        {"type": "session", "version": 0, "id": "s", "createdAt": 1},
+        {"type": "user/message", "surfaceOp": "append", "data": {"content": "go"}},
+        {"type": "assistant/message", "surfaceOp": "append", "data": {"message": {"content": "x", "source": source}}},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (session,) = load(path)
+
+    assert session.model == "deep"
+    assert facts(again(session, tmp_path)) == facts(session)
+
+
+@settings(deadline=None, max_examples=50)
+@given(session=sessions(), model=st.sampled_from(["", "m"]))
+def test_converting_keeps_every_fact(tmp_path_factory: pytest.TempPathFactory, session: Session, model: str) -> None:
+    """A session without a model of its own gets none from its replies on the way."""
+    session = replace(session, model=model)
+
+    assert facts(again(session, tmp_path_factory.mktemp("neutral"))) == facts(session)
+
+
+def again(session: Session, folder: Path) -> Session:
+    """Convert a session and load what was written."""
+    path = folder / "converted"
+    path.write_bytes(b"".join(write_neutral(session)))
+    (back,) = load(path)
+    return back
+
+
+def facts(session: Session) -> dict[str, Any]:
+    """The facts that are about the session, its window among them."""
+    told = {key: value for key, value in inspect_facts(session).items() if "line" not in key and key not in OWN}
+    told = {key: value for key, value in told.items() if key not in ("ignored_by_kind", "skipped_by_reason")}
+    return told | {"window": session.context_window}

@@ -204,3 +204,35 @@ def test_the_hash_is_that_of_the_file(tmp_path: Path) -> None:
     (session,) = load(path)
 
     assert session.input_sha256 == hashlib.sha256(packed).hexdigest()
+
+
+@pytest.mark.parametrize("pack", [lambda data: gzip.compress(data), lambda data: zstandard.compress(data)])
+@pytest.mark.parametrize("kept", [12, 40])
+def test_an_archive_cut_before_its_first_line_is_not_called_empty(tmp_path: Path, pack: object, kept: int) -> None:
+    """Nothing, or half a line, is what can be unpacked: the refusal says that the data was cut."""
+    noise = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(99))
+    packed: bytes = pack(b'{"role":"user","content":"%s"}\n' % noise.encode())  # type: ignore[operator]
+    path = tmp_path / "cut"
+    path.write_bytes(packed[:kept])
+
+    with pytest.raises(UnreadableError, match="ends too early"):
+        next(load(path))
+
+
+@pytest.mark.parametrize("first", [b"", ROW % 1])
+@pytest.mark.parametrize("blank", [b"\n", b" \n", b"\r\n", b"    \n"])
+def test_a_bomb_of_blank_lines_is_stopped(tmp_path: Path, first: bytes, blank: bytes) -> None:
+    """Blank lines count like all else that an archive unpacks to, before and behind the first message."""
+    path = tmp_path / "bomb"
+    path.write_bytes(gzip.compress(first + blank * (4 << 20)))
+
+    with pytest.raises(UnreadableError, match="200 times its size"):
+        next(load(path, limits=Limits(ratio_after=1 << 20)))
+
+
+def test_messages_behind_millions_of_blank_lines(tmp_path: Path) -> None:
+    """What stands before the first message does not decide what a file is."""
+    path = tmp_path / "x"
+    path.write_bytes(b"\n" * 3_000_000 + DATA)
+
+    assert len(texts(path)) == 1000
