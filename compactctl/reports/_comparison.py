@@ -125,7 +125,7 @@ def comparison_text(document: Mapping[str, Any], paper: Paper) -> None:
         paper.line()
     best = any(one["best"] for group in (*(s["compared"] for s in shown), document["overall"]) for one in group)
     footer = [
-        "* the best of a column among those that failed no more turns than the rest" if best else "",
+        "* the best of a column; none for who failed turns where another failed none" if best else "",
         "of full: tokens sent / those sent without compaction",
         "( ) bounds: none is without compaction, truncate drops the oldest",
     ]

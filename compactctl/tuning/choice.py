@@ -10,18 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from compactctl.measures._spec import Measured
-from compactctl.tuning.figures import FAILED, REAL_PEAK, TOKENS, Objective, Pool, pooled
+from compactctl.tuning.figures import REAL_PEAK, TOKENS, Objective, Pool, pooled
+from compactctl.tuning.gates import Gate, Row, gate_value, gates_of
 from compactctl.tuning.grid import Grid
 from compactctl.tuning.split import Interval, Split, bootstrap, split
 
-# Figures of one replay; of one point, a row for each session.
-Row = Mapping[str, Measured]
-OVERSHOOT, _ESTIMATE = "m1.overshoot_turns", "m1.estimate_ratio"
-# Real tokens for each that the meter sees, from where on overshoot comes from the estimate.
-_UNDERESTIMATE = 1.1
 TOLERANCE = 0.01
-SPIRAL = 3
 
 
 class Prefer(StrEnum):
@@ -30,39 +24,6 @@ class Prefer(StrEnum):
     COST = "cost"
     RECALL = "recall"
     PEAK = "peak"
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A figure that no setting may exceed over all sessions: 0, or the least that any point reaches."""
-
-    key: str
-    name: str
-    limit: float
-
-    @property
-    def note(self) -> str:
-        """Say where no point is free of it; empty where one is."""
-        return f"no setting is free of {self.name}: the least that any reaches is {self.limit:g}" if self.limit else ""
-
-    def advice(self, rows: Sequence[Row]) -> str:
-        """Say what may help where the sessions of a point exceed it."""
-        if self.key in (FAILED, OVERSHOOT):
-            beyond = [row for row in rows if row[self.key].value]
-            ratios = [row[_ESTIMATE].value for row in beyond if _ESTIMATE in row]
-            known = [ratio for ratio in ratios if ratio is not None]
-            if known and max(known) > _UNDERESTIMATE:
-                return (
-                    f"the meter sees one token where there are {max(known):.2f} (median of a session), so that tiers "
-                    "fire too late: try --meter calibrated, or else lower thresholds"
-                )
-            return "try lower thresholds, or another compactor (`compactctl compare`)"
-        if self.key == "m5.faults":
-            return (
-                "thresholds do not cause them: try a compactor that keeps calls and results together, such as "
-                "progressive-safe"
-            )
-        return "each compaction frees too little: try a smaller tail, or thresholds that are further apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +105,25 @@ def decide(
     parts = split(session_ids, seed)
     objectives, notes = _objectives(rows)
     table = {objective.name: _values(rows, objective) for objective in objectives}
-    gates = _gates(rows)
+    gates = gates_of(rows)
     judged = [
         Judged(
             number,
             {o.name: _over(o, table[o.name][number], parts.tuning) for o in objectives},
             {o.name: _over(o, table[o.name][number], parts.held_out) for o in objectives},
-            tuple(gate.name for gate in gates if _gate_value(rows[number], gate.key) > gate.limit),
+            tuple(gate.name for gate in gates if gate_value(rows[number], gate.key) > gate.limit),
         )
         for number in range(len(rows))
     ]
     judged = _with_front(judged, objectives)
     nearest = _nearest(judged, rows, gates)
     choice = _Choice(grid, judged, objectives, table, parts, present, seed, prefer, tolerance)
-    notes += [f"{gate.note}; {gate.advice(rows[nearest])}" for gate in gates if gate.note]
+    # Turns that fail are mostly those above the window: what helps is said once.
+    advised: dict[str, list[str]] = {}
+    for gate in gates:
+        if gate.note:
+            advised.setdefault(gate.advice(rows[nearest]), []).append(gate.note)
+    notes += [f"{'; '.join(told)}; {advice}" for advice, told in advised.items()]
     notes += [parts.note] if parts.note else []
     return Result(
         objectives,
@@ -218,49 +184,28 @@ def _over(objective: Objective, values: Sequence[float | None], part: Sequence[i
     return pooled(objective.pool, known) if known else None
 
 
-_GATES = (
-    (FAILED, "failed turns"),
-    (OVERSHOOT, "turns above the window"),
-    ("m5.faults", "protocol faults"),
-    ("m8.spiral", "compaction spirals"),
-)
-
-
-def _gates(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
-    return tuple(
-        Gate(key, name, min(_gate_value(point, key) for point in rows))
-        for key, name in _GATES
-        if all(key in row for point in rows for row in point)
-    )
-
-
-def _gate_value(point: Sequence[Row], key: str) -> float:
-    values = [row[key].value for row in point if key in row]
-    if key == "m8.spiral":
-        # The figure is the longest chain of compactions that follow each other closely; from 3 on it is a spiral.
-        return sum(1 for value in values if value is not None and value >= SPIRAL)
-    return sum(value for value in values if value is not None)
-
-
 def _nearest(judged: Sequence[Judged], rows: Sequence[Sequence[Row]], gates: Sequence[Gate]) -> int:
     """Give the point that comes nearest to passing: the fewest gates broken, then by the least, the first on ties."""
 
     def distance(point: Judged) -> tuple[int, float, int]:
-        beyond = sum(max(_gate_value(rows[point.number], gate.key) - gate.limit, 0) for gate in gates)
+        beyond = sum(max(gate_value(rows[point.number], gate.key) - gate.limit, 0) for gate in gates)
         return len(point.broken), beyond, point.number
 
     return min(judged, key=distance).number
 
 
 def _no_way(judged: Sequence[Judged], rows: Sequence[Sequence[Row]], gates: Sequence[Gate], nearest: int) -> str:
-    """Say which gates the point fails that comes nearest to passing all; empty where it fails none."""
-    broken = [gate for gate in gates if gate.name in judged[nearest].broken]
-    told = (
-        f"{gate.name} {_gate_value(rows[nearest], gate.key):g}, where another reaches {gate.limit:g} "
-        f"({gate.advice(rows[nearest])})"
-        for gate in broken
-    )
-    return "; ".join(told)
+    """Say which gates the point fails that comes nearest to passing all, and what no point is free of."""
+    told: dict[str, list[str]] = {}
+    for gate in gates:
+        if gate.name in judged[nearest].broken:
+            words = f"{gate.name} {gate_value(rows[nearest], gate.key):g}, where another reaches {gate.limit:g}"
+        elif gate.limit:
+            words = f"{gate.name} {gate.limit:g}, the least of all"
+        else:
+            continue
+        told.setdefault(gate.advice(rows[nearest]), []).append(words)
+    return "; ".join(f"{', '.join(words)} ({advice})" for advice, words in told.items())
 
 
 def _with_front(judged: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
@@ -347,7 +292,7 @@ class _Choice:
             return Recommendation(None, f"{self.prefer} was not measured; prefer another objective")
         passing = [point for point in self.judged if not point.broken]
         if not passing:
-            return Recommendation(None, f"no setting passes all gates; the nearest to it fails {no_way}")
+            return Recommendation(None, f"no setting passes all gates; the nearest to it has {no_way}")
         if self.present.broken:
             return self._rescued(passing)
         able = [point for point in passing if self._no_worse(point)]

@@ -255,7 +255,7 @@ def test_where_nothing_passes_the_nearest_is_told_with_what_helps(ratio: float, 
 
     found = decided(figures, points=2).recommendation
     assert found.number is None
-    assert "the nearest to it fails turns above the window 1, where another reaches 0" in found.reason
+    assert "the nearest to it has turns above the window 1, where another reaches 0" in found.reason
     assert advice in found.reason
 
 
