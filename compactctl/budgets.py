@@ -115,8 +115,8 @@ class Verdict:
 
     ``limit`` is the bound that the value was held to (worked out from the baseline where it is relative to one), None
     where there is none. ``value`` is None where it was not measured; ``reason`` then says why, and the budget is
-    broken. ``worst`` are the sessions that are nearest to the bound or furthest beyond it; ``left_out`` counts those
-    that have no such figure and need none.
+    broken. ``worst`` are the sessions nearest to the bound where it holds, and where it is broken those that break it,
+    the worst first; ``left_out`` counts those that have no such figure and need none.
     """
 
     budget: Budget
@@ -172,7 +172,8 @@ def _verdict(budget: Budget, figures: Figures, baseline: Mapping[str, Mapping[st
         return _against(budget, values, baseline, left_out)
     value = budget.take(list(values.values()))
     passed = _holds(budget, value, budget.limit)
-    return Verdict(budget, passed, value, budget.limit, worst=_worst(budget, values), left_out=left_out)
+    worst = _worst(budget, values if passed else _breaking(budget, values))
+    return Verdict(budget, passed, value, budget.limit, worst=worst, left_out=left_out)
 
 
 def _against(
@@ -201,13 +202,14 @@ def _against(
     value, old = budget.take(list(common.values())), budget.take(list(before.values()))
     change = abs(old) * budget.limit if budget.relative else budget.limit
     limit = old - change if budget.has_floor else old + change
+    passed = _holds(budget, value, limit)
     return Verdict(
         budget,
-        _holds(budget, value, limit),
+        passed,
         value,
         limit,
         baseline=old,
-        worst=_worst(budget, common, before),
+        worst=_worst(budget, common if passed else _moved(budget, common, before), before),
         left_out=left_out,
     )
 
@@ -216,6 +218,18 @@ def _broken(
     budget: Budget, reason: str, worst: tuple[tuple[str, float | None], ...] = (), left_out: int = 0
 ) -> Verdict:
     return Verdict(budget, False, None, None, reason, worst=worst, left_out=left_out)
+
+
+def _breaking(budget: Budget, values: Mapping[str, float]) -> Mapping[str, float]:
+    """Give the sessions that break a budget: each by its own figure, for a sum those that add to it."""
+    if budget.aggregate == "sum":
+        return values if budget.has_floor else {session: value for session, value in values.items() if value > 0}
+    return {session: value for session, value in values.items() if not _holds(budget, value, budget.limit)}
+
+
+def _moved(budget: Budget, values: Mapping[str, float], before: Mapping[str, float]) -> Mapping[str, float]:
+    """Give the sessions whose figure is worse than in the baseline."""
+    return {session: value for session, value in values.items() if not _holds(budget, value, before[session])}
 
 
 def _worst(

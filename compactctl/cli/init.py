@@ -25,12 +25,13 @@ from compactctl.transcripts import Account
 from compactctl.tuning.figures import figures_of
 
 # What a budget is written for: the figure, how it is taken, which way it is bounded, how much room is left, and why.
+# Figures with a healthy bound (_HEALTHY) get that bound, whatever the sessions have today.
 _BUDGETS: tuple[tuple[str, str, str, float, str], ...] = (
     ("m1.overshoot_turns", "worst", "max", 0.0, "turns whose request would not have fitted the window"),
     ("m5.faults", "worst", "max", 0.0, "requests that the compactor made invalid"),
     ("m6.recall_visible", "mean", "min", 0.05, "what the model still sees of what it refers to later"),
     ("m7.first_user_kept", "worst", "min", 0.0, "the user's first message is still there at the end"),
-    ("m8.spiral", "worst", "max", 0.0, "compactions that follow each other closely; 3 are a spiral"),
+    ("m8.spiral", "worst", "max", 0.0, "compactions at most 3 turns apart; a chain of 3 is a spiral"),
     ("m3.cost_usd", "sum", "max", 0.05, "what all sessions together cost"),
 )
 _INCREASES = (("m3.cost_usd", "sum", "5%"),)
@@ -44,6 +45,8 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
     compactor: opt.Compactor = None,
     window: opt.Window = None,
+    history: opt.History = None,
+    meter: opt.Meter = None,
     set: opt.Set = None,
     jobs: opt.Jobs = None,
     subagents: opt.Subagents = False,
@@ -51,17 +54,28 @@ def init(
 ) -> int:
     """Write a commented compactctl.toml; with sessions, its budgets are what these sessions hold today.
 
+    What must never happen (faults, requests above the window, spirals, a lost first message) is held to its healthy
+    bound: where it happens today, the budget is a warning and says so. The settings given here are written, too.
+
     \b
     Examples:
       compactctl init
       compactctl init sessions/
       compactctl init sessions/ --compactor harness9 --set soft=0.65 --output harness9.toml
+      compactctl init sessions/ --meter calibrated --window 128k
       compactctl init sessions/ --output -
     """
     if str(write) != "-" and write.exists() and not force:
         raise UsageError(f"{write} is there already; --force replaces it, --output takes another name")
     # No model is asked here, whatever the environment says: a budget needs figures that cost nothing to find again.
-    flags = {"compactor": compactor, "window": window, "jobs": jobs, "summarizer": DEFAULT}
+    flags = {
+        "compactor": compactor,
+        "window": window,
+        "history": history,
+        "meter": meter,
+        "jobs": jobs,
+        "summarizer": DEFAULT,
+    }
     settings = opt.resolved(flags, None, True, set)
     setup = setup_of(settings)
     found = opt.inputs(paths or (), settings, also=[("--output", write)] if str(write) != "-" else [])
@@ -120,6 +134,11 @@ def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mappin
         yield f"window = {settings['window']}"
     else:
         yield "# window = 200000            # default: what the session recorded, else the model's"
+    for name, words in (("history", "how the compactor works by itself"), ("meter", "the compactor's own")):
+        if settings[name]:
+            yield f"{name} = {toml_value(settings[name])}"
+        else:
+            yield f"# {name}: default: {words}"
     yield '# summarizer = "stub"         # no model is called; "opaque" is the lower bound'
     yield ""
     yield "# The options of the compactor; `compactctl tune --write compactctl.toml` chooses them on your sessions."
@@ -160,6 +179,8 @@ def _budget(
     """Write one budget: at what the sessions hold with some room, or commented out where that is not known."""
     from compactctl.budgets import WORST, Bound, Budget
 
+    broken = False
+    healthy = _HEALTHY.get(measure)
     values = [row[measure].value for row in rows]
     known = [value for value in values if value is not None]
     skips = measure in _SKIPPABLE and len(known) < len(values)
@@ -168,17 +189,25 @@ def _budget(
         held = budget.take(known)
         limit = held * (1 + room) if bound == "max" else held * (1 - room)
         sign = ""
+        if healthy is not None:
+            limit, broken = healthy, held > healthy if bound == "max" else held < healthy
+            if broken:
+                count = sum(value > healthy if bound == "max" else value < healthy for value in known)
+                where = f"in {count} of {len(values)} sessions"
+                yield f"# broken today: {held:g} at worst, {where}; mend it, then drop the level"
     elif rows:
         reason = next((row[measure].reason for row in rows if row[measure].value is None), "")
         yield f"# not measured in {len(values) - len(known)} of {len(values)} sessions: {' '.join(reason.split())}"
-        limit, sign = _ASSUMED.get(measure, 0.0), "# "
+        limit, sign = _ASSUMED[measure] if healthy is None else healthy, "# "
     else:
-        limit, sign = _ASSUMED.get(measure, 0.0), "# " if measure == "m3.cost_usd" else ""
+        limit, sign = _ASSUMED[measure] if healthy is None else healthy, "# " if measure == "m3.cost_usd" else ""
     yield f"{sign}[[budgets]]"
     yield f'{sign}measure = "{measure}"'
     if aggregate != WORST:
         yield f'{sign}aggregate = "{aggregate}"'
     yield f"{sign}{bound} = {_rounded(limit, up=bound == 'max')}"
+    if broken:
+        yield f'{sign}level = "warn"'
     if measure in _SKIPPABLE:
         yield f'{sign}level = "warn"'
         yield f"{sign}skip_unmeasured = true  # a short session has nothing to recall"
@@ -186,8 +215,10 @@ def _budget(
 
 # Figures that a short session need not have.
 _SKIPPABLE = ("m6.recall_visible",)
+# Bounds of what must never happen: a state that breaks them is not what later ones should be held to.
+_HEALTHY = {"m1.overshoot_turns": 0.0, "m5.faults": 0.0, "m7.first_user_kept": 1.0, "m8.spiral": 2.0}
 # Bounds where no session says better.
-_ASSUMED = {"m6.recall_visible": 0.5, "m7.first_user_kept": 1.0, "m8.spiral": 2.0, "m3.cost_usd": 1.0}
+_ASSUMED = {"m6.recall_visible": 0.5, "m3.cost_usd": 1.0}
 
 
 def _rounded(limit: float, *, up: bool) -> str:

@@ -89,7 +89,8 @@ def tune(
     """Try many settings on recorded sessions: what each costs, what it forgets, how full the window gets.
 
     Every point is a whole replay. The result is the Pareto front of cost, recall and peak, with the present setting
-    marked; a third of the sessions is kept back to see whether the choice holds. Where nothing matters, it says so.
+    marked. Of 6 sessions or more, a third (rounded up) is kept back to see whether the choice holds. Where nothing
+    matters, it says so.
 
     \b
     Examples:

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compactctl.reports._pictures import _figure, curves_figure, label
-from compactctl.reports._tuning import objective_words, options_words, value_words
+from compactctl.reports._tuning import objective_name, objective_words, value_words, verdict_words
 from compactctl.reports._tuning_text import heat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_FRONT, _DOMINATED, _FAILS, _CHOSEN = "#1f4e9c", "#b9bec7", "#e3b3ae", "#2f7d4f"
+# Each has 3:1 or more against white, and a shape of its own.
+_FRONT, _DOMINATED, _FAILS, _CHOSEN, _PRESENT = "#1f4e9c", "#8a8f98", "#c0261c", "#2f7d4f", "#111111"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LEAST_SESSIONS = 6
 
@@ -21,26 +22,34 @@ _LEAST_SESSIONS = 6
 def tuning_figure(document: Mapping[str, Any]) -> Figure:
     """Draw a search: objectives against each other, the first objective over two parameters, each parameter alone."""
     parameters, objectives = document["grid"]["parameters"], document["objectives"]
-    flat = len(parameters) >= 2 and not document["grid"]["sampled"]
-    panels = (len(objectives) - 1) + len(objectives) * flat + len(parameters)
-    columns = 2 if panels > 1 else 1
+    mapped = [objective for objective in objectives if _has_map(document, objective)]
+    panels = (len(objectives) - 1) + len(mapped) + len(parameters)
+    # As wide as leaves the fewest places empty.
+    columns = min(panels, min((3, 2), key=lambda columns: -panels % columns))
     rows = -(-panels // columns)
     with _figure(5.2 * columns, 3.8 * rows + 0.4) as figure:
         places = list(figure.subplots(rows, columns, squeeze=False).flat)
         free = iter(places)
         for other in objectives[1:]:
             _pareto(next(free), document, objectives[0], other)
-        for objective in objectives if flat else ():
+        for objective in mapped:
             _heat_map(next(free), figure, document, objective)
         for at in range(len(parameters)):
             _effect(next(free), document, at)
         for axes in free:
             axes.set_axis_off()
-        chosen = document["recommendation"]["options"]
-        words = f"recommended: {options_words(chosen)}" if chosen else "nothing recommended"
+        words = f"recommended: {verdict_words(document)}"
         title = f"{document['settings']['compactor']}: {document['grid']['points']} settings, {words}"
         figure.suptitle(label(title), fontsize=11, fontweight="bold", x=0.01, ha="left")
     return figure
+
+
+def _has_map(document: Mapping[str, Any], objective: Mapping[str, Any]) -> bool:
+    """Whether an objective can be drawn over two parameters, and is not the same everywhere."""
+    if len(document["grid"]["parameters"]) < 2 or document["grid"]["sampled"]:
+        return False
+    known = {cell for row in heat(document, objective["name"]) for cell in row if cell is not None}
+    return len(known) > 1
 
 
 def _pareto(axes: Axes, document: Mapping[str, Any], across: Mapping[str, Any], up: Mapping[str, Any]) -> None:
@@ -51,24 +60,27 @@ def _pareto(axes: Axes, document: Mapping[str, Any], across: Mapping[str, Any], 
     ]
     groups = (
         ("fails a gate", _FAILS, "x", [p for p in points if not p["passes"]]),
-        ("dominated", _DOMINATED, "o", [p for p in points if p["passes"] and not p["on_front"]]),
+        ("dominated", _DOMINATED, "s", [p for p in points if p["passes"] and not p["on_front"]]),
         ("on the front", _FRONT, "o", [p for p in points if p["on_front"]]),
     )
     for name, colour, marker, group in groups:
         if group:
-            axes.scatter(*_xy(group, across, up), s=22, color=colour, marker=marker, label=name)
+            axes.scatter(*_xy(group, across, up), s=26, color=colour, marker=marker, label=name)
     # A ring each, so that a point that is both shows both.
     for name, colour, size, wanted in (
-        ("present", "#c0261c", 110, [p for p in points if p["present"]]),
+        ("present", _PRESENT, 110, [p for p in points if p["present"]]),
         ("recommended", _CHOSEN, 190, [p for p in points if p["number"] == document["recommendation"]["number"]]),
     ):
         if wanted:
             axes.scatter(
                 *_xy(wanted, across, up), s=size, facecolors="none", edgecolors=colour, linewidths=1.6, label=name
             )
-    axes.set_xlabel(f"{across['name']} ({across['key']}), {across['better']} is better")
-    axes.set_ylabel(f"{up['name']} ({up['key']}), {up['better']} is better")
-    axes.legend()
+    axes.set_xlabel(f"{objective_name(across)} ({across['key']}), {across['better']} is better")
+    axes.set_ylabel(f"{objective_name(up)} ({up['key']}), {up['better']} is better")
+    axes.xaxis.set_major_formatter(lambda value, _: objective_words(across, value))
+    axes.yaxis.set_major_formatter(lambda value, _: objective_words(up, value))
+    # A frame that lets nothing shine through, where a point may lie under it.
+    axes.legend(frameon=True, framealpha=1, edgecolor="#8a8f98")
     axes.grid(alpha=0.3)
 
 
@@ -84,6 +96,8 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
     drawn = axes.imshow(
         cells, aspect="auto", origin="lower", cmap="viridis" if objective["better"] == "higher" else "viridis_r"
     )
+    # What is impossible together was not replayed; the hatch tells it from a light cell.
+    axes.patch.set(facecolor="#eceef1", hatch="//", edgecolor="#c4c8cf")
     figure.colorbar(drawn, ax=axes, format=lambda value, _: objective_words(objective, value))
     for values, put, name in (
         (across["values"], axes.set_xticks, across["name"]),
@@ -102,8 +116,12 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
         edgecolors="black",
         linewidths=0.6,
     )
-    told = ", dots: as good as the best" if inside else ""
-    axes.set_title(label(f"{objective['name']} ({objective['key']}){told}"), fontsize=9)
+    told = ["dots: as good as the best"] if inside else []
+    if any(cell != cell for row in cells for cell in row):
+        told.append("hatched: not possible")
+    axes.set_title(
+        label(f"{objective_name(objective)} ({objective['key']}); {', '.join(told)}".rstrip("; ")), fontsize=9
+    )
 
 
 def _effect(axes: Axes, document: Mapping[str, Any], at: int) -> None:
@@ -124,7 +142,7 @@ def _effect(axes: Axes, document: Mapping[str, Any], at: int) -> None:
     axes.set_xticks(places[::step], [value_words(value) for value in effect["values"][::step]])
     axes.set_xlabel(label(effect["name"]))
     axes.set_ylabel("mean / its largest")
-    axes.legend()
+    axes.legend(frameon=True, framealpha=1, edgecolor="#8a8f98")
     axes.grid(axis="y", alpha=0.3)
 
 
@@ -137,4 +155,5 @@ def comparison_figure(document: Mapping[str, Any]) -> Figure:
     }
     more = len(document["sessions"]) - 1
     title = f"{session['session_id']}, the longest of {more + 1} sessions" if more else session["session_id"]
-    return curves_figure(title, "turn (model calls made before)", "real tokens of the view", named)
+    mark = (f"window {session['window']:,}", session["window"])
+    return curves_figure(title, "turn (model calls made before)", "real tokens of the view", named, mark)

@@ -88,8 +88,17 @@ def tiers_figure(sessions: Sequence[Session]) -> Figure:
     return figure
 
 
-def curves_figure(title: str, x_label: str, y_label: str, named: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Draw named curves of (x, y) over one another, as the command ``compare`` needs them; one point is a mark."""
+def curves_figure(
+    title: str,
+    x_label: str,
+    y_label: str,
+    named: Mapping[str, Sequence[tuple[float, float]]],
+    mark: tuple[str, float] | None = None,
+) -> Figure:
+    """Draw named curves of (x, y) over one another, as the command ``compare`` needs them; one point is a mark.
+
+    ``mark`` is a named height that a line is drawn at.
+    """
     with _figure(8, 4.2) as figure:
         axes = figure.subplots()
         for number, (name, points) in enumerate(named.items()):
@@ -101,6 +110,10 @@ def curves_figure(title: str, x_label: str, y_label: str, named: Mapping[str, Se
                 linestyle=_DASHES[number % len(_DASHES)],
                 marker="o" if len(points) == 1 else "",
             )
+        if mark is not None:
+            axes.axhline(mark[1], color="#111111", linewidth=1.2)
+            across = axes.get_yaxis_transform()
+            axes.text(0.005, mark[1], label(mark[0], _LEGEND), va="bottom", fontsize=8, transform=across)
         axes.set_xlabel(label(x_label))
         axes.set_ylabel(label(y_label))
         if named:

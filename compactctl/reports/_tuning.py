@@ -125,7 +125,7 @@ def _intervals(found: Mapping[str, Interval | None] | None) -> dict[str, Any] | 
     return {
         name: None
         if interval is None
-        else {"mean": interval.mean, "low": interval.low, "high": interval.high, "sessions": interval.sessions}
+        else {"change": interval.change, "low": interval.low, "high": interval.high, "sessions": interval.sessions}
         for name, interval in found.items()
     }
 
@@ -146,16 +146,47 @@ def objective_words(objective: Mapping[str, Any], value: float | None) -> str:
 def change_words(objective: Mapping[str, Any], interval: Mapping[str, Any] | None) -> str:
     """Give a difference to the present setting with its interval; amounts in percent, shares in points.
 
-    >>> change_words({"over_sessions": "sum"}, {"mean": -0.062, "low": -0.081, "high": -0.04, "sessions": 9})
+    >>> change_words({"over_sessions": "sum"}, {"change": -0.062, "low": -0.081, "high": -0.04, "sessions": 9})
     '-6.2% (-8.1 to -4.0)'
     """
     if interval is None:
         return "n/a"
     unit = "%" if objective["over_sessions"] == "sum" else " points"
-    middle = f"{interval['mean'] * 100:+.1f}{unit}"
+    middle = f"{interval['change'] * 100:+.1f}{unit}"
     if interval["sessions"] < 2:
         return middle
     return f"{middle} ({interval['low'] * 100:+.1f} to {interval['high'] * 100:+.1f})"
+
+
+def objective_name(objective: Mapping[str, Any]) -> str:
+    """Name an objective with how it is taken over sessions.
+
+    >>> objective_name({"name": "recall", "over_sessions": "mean"})
+    'recall, mean'
+    """
+    taken = {"sum": "total", "mean": "mean", "max": "largest"}[objective["over_sessions"]]
+    return f"{objective['name']}, {taken}"
+
+
+def verdict_words(document: Mapping[str, Any]) -> str:
+    """Say what is recommended: options, the present setting, or nothing."""
+    found = document["recommendation"]
+    if found["options"] is not None:
+        return options_words(found["options"])
+    # Nothing was looked at more closely where there is nothing to choose by.
+    return "nothing" if found["best"] is None else "keep the present setting"
+
+
+def range_words(ranges: Mapping[str, Sequence[Any]]) -> str:
+    """Give the values that options take in a region.
+
+    >>> range_words({"soft_threshold": [0.7, 0.8], "min_tail_messages": [6, 6]})
+    'soft_threshold 0.7 to 0.8, min_tail_messages 6'
+    """
+    return ", ".join(
+        f"{name} {value_words(low)}" + (f" to {value_words(high)}" if high != low else "")
+        for name, (low, high) in ranges.items()
+    )
 
 
 def options_words(options: Mapping[str, Any]) -> str:
@@ -187,8 +218,7 @@ def how_found(document: Mapping[str, Any]) -> list[str]:
         if changes:
             told = ", ".join(f"{o['name']} {change_words(o, changes[o['name']])}" for o in document["objectives"])
             lines.append(f"Against the setting before, sessions {name}: {told}.")
-    ranges = choice["flat_region"]["ranges"]
-    flat = ", ".join(f"{name} {value_words(low)} to {value_words(high)}" for name, (low, high) in ranges.items())
-    if flat:
-        lines.append(f"As good within the tolerance: {flat}.")
+    flat = choice["flat_region"]
+    if len(flat["points"]) > 1:
+        lines.append(f"As good within the tolerance: {range_words(flat['ranges'])}.")
     return lines

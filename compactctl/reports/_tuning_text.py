@@ -7,7 +7,15 @@ from typing import Any
 
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
-from compactctl.reports._tuning import change_words, objective_words, options_words, value_words
+from compactctl.reports._tuning import (
+    change_words,
+    objective_name,
+    objective_words,
+    options_words,
+    range_words,
+    value_words,
+    verdict_words,
+)
 from compactctl.reports._words import quantity
 
 _MOST_FRONT = 25
@@ -47,16 +55,25 @@ def _head(document: Mapping[str, Any], paper: Paper) -> None:
 
 def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
     found = document["recommendation"]
-    if found["options"] is None:
-        paper.line("Recommended: nothing", "bold")
-    else:
-        paper.line(f"Recommended: {options_words(found['options'])}", "bold")
+    paper.line(f"Recommended: {verdict_words(document)}", "bold")
     paper.wrapped(safe(found["reason"]), "  ")
     if found["best"] is None:
         paper.line()
         return
-    points = document["points"]
+    _against_present(document, paper)
+    flat = found["flat_region"]
+    if len(flat["points"]) > 1:
+        words = range_words(flat["ranges"])
+        paper.line(f"  flat region, {len(flat['points'])} settings that are as good as each other: {words}")
+    paper.line()
+
+
+def _against_present(document: Mapping[str, Any], paper: Paper) -> None:
+    """Write the objectives of the best point beside those of the present one, where it is another."""
+    found, points = document["recommendation"], document["points"]
     best, present = points[found["best"]], next(point for point in points if point["present"])
+    if best is present:
+        return
     parts = [("tuning", "objectives", "tuned on"), ("held_out", "held_out", "kept back")]
     rows: list[list[str]] = [
         ["", "sessions", "present", options_words(best["options"]), "change (95 of 100 resamples)"]
@@ -67,7 +84,7 @@ def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
             continue
         rows.extend(
             [
-                objective["name"],
+                objective_name(objective),
                 name,
                 objective_words(objective, present[field][objective["name"]]),
                 objective_words(objective, best[field][objective["name"]]),
@@ -76,11 +93,6 @@ def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
             for objective in document["objectives"]
         )
     paper.columns(rows, (False, False, True, True, False), ["dim"] + [""] * (len(rows) - 1), indent="  ")
-    ranges = found["flat_region"]["ranges"]
-    if ranges:
-        flat = ", ".join(f"{name} {value_words(low)} to {value_words(high)}" for name, (low, high) in ranges.items())
-        paper.line(f"  flat region ({len(found['flat_region']['points'])} settings as good): {flat}")
-    paper.line()
 
 
 def _front(document: Mapping[str, Any], paper: Paper) -> None:
@@ -95,13 +107,13 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
         shown.append((present, 0))
     names = [parameter["name"] for parameter in document["grid"]["parameters"]]
     paper.line("Pareto front, cheapest first (* present, > recommended)", "bold")
-    rows = [["", *names, *(f"{o['name']} ({o['key']})" for o in objectives), ""]]
+    rows = [["", *names, *(f"{objective_name(o)} ({o['key']})" for o in objectives), ""]]
     rows.extend(
         [
             _sign(point, document),
             *(value_words(point["options"][name]) for name in names),
             *(objective_words(o, point["objectives"][o["name"]]) for o in objectives),
-            f"and {others} more alike" if others else _state(point),
+            f"and {others} more with the same figures" if others else _state(point),
         ]
         for point, others in shown
     )
@@ -117,10 +129,11 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
 def _alike(
     front: Sequence[Mapping[str, Any]], document: Mapping[str, Any]
 ) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
-    """Group points that have the same objectives; the present or the recommended one stands for its group."""
+    """Group points whose objectives read the same; the present or the recommended one stands for its group."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for point in front:
-        group = groups.setdefault(tuple(point["objectives"].values()), [])
+        read = tuple(objective_words(o, point["objectives"][o["name"]]) for o in document["objectives"])
+        group = groups.setdefault(read, [])
         group.insert(0 if _sign(point, document) else len(group), point)
     return groups
 
@@ -158,7 +171,7 @@ def _heat(document: Mapping[str, Any], paper: Paper) -> None:
     low, high = min(known), max(known)
     paper.line(
         f"{objective['name']} over {down['name']} (down) and {across['name']} (across): "
-        f"light {objective_words(objective, low)}, dark {objective_words(objective, high)}",
+        f"light {objective_words(objective, low)}, dark {objective_words(objective, high)}, · not possible",
         "bold",
     )
     width = max(len(value_words(value)) for value in down["values"])

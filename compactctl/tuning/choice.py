@@ -10,15 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from compactctl.measures._spec import Measured
-from compactctl.tuning.figures import FAILED, REAL_PEAK, TOKENS, Objective, Pool, pooled
+from compactctl.tuning.figures import REAL_PEAK, TOKENS, Objective, Pool, pooled
+from compactctl.tuning.gates import Gate, Row, gate_value, gates_of
 from compactctl.tuning.grid import Grid
 from compactctl.tuning.split import Interval, Split, bootstrap, split
 
-# Figures of one replay; of one point, a row for each session.
-Row = Mapping[str, Measured]
 TOLERANCE = 0.01
-SPIRAL = 3
 
 
 class Prefer(StrEnum):
@@ -27,20 +24,6 @@ class Prefer(StrEnum):
     COST = "cost"
     RECALL = "recall"
     PEAK = "peak"
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A figure that no setting may exceed over all sessions: 0, or the least that any point reaches."""
-
-    key: str
-    name: str
-    limit: float
-
-    @property
-    def note(self) -> str:
-        """Say where no point is free of it; empty where one is."""
-        return f"no setting is free of {self.name}: the least that any reaches is {self.limit:g}" if self.limit else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +63,7 @@ class Recommendation:
     """The point to take, or None and why not.
 
     ``best`` is the point that was looked at most closely, taken or not, ``flat`` the points around it that are as good.
-    Differences are those between it and the present setting, by objective.
+    Differences are those between it and the present setting, by objective; None where it is the present setting.
     """
 
     number: int | None
@@ -122,19 +105,25 @@ def decide(
     parts = split(session_ids, seed)
     objectives, notes = _objectives(rows)
     table = {objective.name: _values(rows, objective) for objective in objectives}
-    gates = _gates(rows)
+    gates = gates_of(rows)
     judged = [
         Judged(
             number,
             {o.name: _over(o, table[o.name][number], parts.tuning) for o in objectives},
             {o.name: _over(o, table[o.name][number], parts.held_out) for o in objectives},
-            tuple(gate.name for gate in gates if _gate_value(rows[number], gate.key) > gate.limit),
+            tuple(gate.name for gate in gates if gate_value(rows[number], gate.key) > gate.limit),
         )
         for number in range(len(rows))
     ]
     judged = _with_front(judged, objectives)
+    nearest = _nearest(judged, rows, gates)
     choice = _Choice(grid, judged, objectives, table, parts, present, seed, prefer, tolerance)
-    notes += [gate.note for gate in gates if gate.note]
+    # Turns that fail are mostly those above the window: what helps is said once.
+    advised: dict[str, list[str]] = {}
+    for gate in gates:
+        if gate.note:
+            advised.setdefault(gate.advice(rows[nearest]), []).append(gate.note)
+    notes += [f"{'; '.join(told)}; {advice}" for advice, told in advised.items()]
     notes += [parts.note] if parts.note else []
     return Result(
         objectives,
@@ -143,7 +132,7 @@ def decide(
         tuple(judged),
         present,
         tuple(_effect(grid, judged, objectives, at) for at in range(len(grid.axes))),
-        choice.recommended(),
+        choice.recommended(_no_way(judged, rows, gates, nearest)),
         tuple(notes),
     )
 
@@ -165,7 +154,8 @@ def _objectives(rows: Sequence[Sequence[Row]]) -> tuple[tuple[Objective, ...], l
     for objective in found:
         lacking = sum(value is None for value in _values(rows, objective)[0])
         if lacking:
-            notes.append(f"{objective.name}: {lacking} sessions have no {objective.key} and are left out of it")
+            which = "1 session that has" if lacking == 1 else f"{lacking} sessions that have"
+            notes.append(f"{objective.name} leaves out {which} no {objective.key}")
     return tuple(found), notes
 
 
@@ -194,28 +184,28 @@ def _over(objective: Objective, values: Sequence[float | None], part: Sequence[i
     return pooled(objective.pool, known) if known else None
 
 
-_GATES = (
-    (FAILED, "turns that a provider would reject"),
-    ("m1.overshoot_turns", "turns above the window"),
-    ("m5.faults", "protocol faults"),
-    ("m8.spiral", "compaction spirals"),
-)
+def _nearest(judged: Sequence[Judged], rows: Sequence[Sequence[Row]], gates: Sequence[Gate]) -> int:
+    """Give the point that comes nearest to passing: the fewest gates broken, then by the least, the first on ties."""
+
+    def distance(point: Judged) -> tuple[int, float, int]:
+        beyond = sum(max(gate_value(rows[point.number], gate.key) - gate.limit, 0) for gate in gates)
+        return len(point.broken), beyond, point.number
+
+    return min(judged, key=distance).number
 
 
-def _gates(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
-    return tuple(
-        Gate(key, name, min(_gate_value(point, key) for point in rows))
-        for key, name in _GATES
-        if all(key in row for point in rows for row in point)
-    )
-
-
-def _gate_value(point: Sequence[Row], key: str) -> float:
-    values = [row[key].value for row in point if key in row]
-    if key == "m8.spiral":
-        # The figure is the longest chain of compactions that follow each other closely; from 3 on it is a spiral.
-        return sum(1 for value in values if value is not None and value >= SPIRAL)
-    return sum(value for value in values if value is not None)
+def _no_way(judged: Sequence[Judged], rows: Sequence[Sequence[Row]], gates: Sequence[Gate], nearest: int) -> str:
+    """Say which gates the point fails that comes nearest to passing all, and what no point is free of."""
+    told: dict[str, list[str]] = {}
+    for gate in gates:
+        if gate.name in judged[nearest].broken:
+            words = f"{gate.name} {gate_value(rows[nearest], gate.key):g}, where another reaches {gate.limit:g}"
+        elif gate.limit:
+            words = f"{gate.name} {gate.limit:g}, the least of all"
+        else:
+            continue
+        told.setdefault(gate.advice(rows[nearest]), []).append(words)
+    return "; ".join(f"{', '.join(words)} ({advice})" for advice, words in told.items())
 
 
 def _with_front(judged: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
@@ -290,8 +280,8 @@ class _Choice:
         self.prefer = prefer
         self.tolerance = tolerance
 
-    def recommended(self) -> Recommendation:
-        """Give the recommendation, or why there is none."""
+    def recommended(self, no_way: str) -> Recommendation:
+        """Give the recommendation, or why there is none; ``no_way`` says what the point nearest to passing fails."""
         if not self._anything_matters():
             return Recommendation(None, "nothing here matters: every setting gives the same figures on these sessions")
         if all(objective.name != Prefer.RECALL for objective in self.objectives):
@@ -302,7 +292,7 @@ class _Choice:
             return Recommendation(None, f"{self.prefer} was not measured; prefer another objective")
         passing = [point for point in self.judged if not point.broken]
         if not passing:
-            return Recommendation(None, "no setting passes all gates")
+            return Recommendation(None, f"no setting passes all gates; the nearest to it has {no_way}")
         if self.present.broken:
             return self._rescued(passing)
         able = [point for point in passing if self._no_worse(point)]
@@ -311,8 +301,8 @@ class _Choice:
         if best.number == self.present.number or self._loss(self.prefer, self.present, best) <= self.tolerance:
             return self._with_figures(
                 None,
-                f"the present setting is as good as any: none that loses nothing betters {self.prefer} by more than "
-                f"{self.tolerance:.0%}",
+                f"keep the present setting, it is as good as any: none that loses nothing betters {self.prefer} by "
+                f"more than {self.tolerance:.0%}",
                 best.number,
                 flat,
             )
@@ -339,7 +329,7 @@ class _Choice:
                 f"the gain in {self.prefer} is within what chance gives on these sessions; keep the present setting"
             )
             return self._with_figures(None, reason, best.number, flat)
-        if there is not None and (there.mean < 0 if higher else there.mean > 0):
+        if there is not None and (there.change < 0 if higher else there.change > 0):
             reason = f"the gain in {self.prefer} does not hold on the sessions kept back; keep the present setting"
             return self._with_figures(None, reason, best.number, flat)
         words = f"better in {self.prefer}, and no worse in anything else than the present setting"
@@ -417,6 +407,8 @@ class _Choice:
         return tuple(sorted(reached))
 
     def _with_figures(self, number: int | None, reason: str, shown: int, flat: tuple[int, ...]) -> Recommendation:
+        if shown == self.present.number:
+            return Recommendation(number, reason, shown, flat)
         return Recommendation(
             number,
             reason,
@@ -429,16 +421,12 @@ class _Choice:
     def _interval(self, objective: Objective, number: int, part: Sequence[int]) -> Interval | None:
         """Give the interval of the differences between a point and the present setting, paired by session.
 
-        Amounts are compared as shares of the present one, so that a large session does not outweigh all others.
+        It is the change of what is shown for the two: amounts are added up and then compared.
         """
-        differences: list[float] = []
-        for at in part:
-            here = self.table[objective.name][number][at]
-            there = self.table[objective.name][self.present.number][at]
-            if here is None or there is None:
-                continue
-            if objective.pool is not Pool.SUM:
-                differences.append(here - there)
-            elif there:
-                differences.append(here / there - 1)
-        return bootstrap(differences, self.seed)
+        table = self.table[objective.name]
+        pairs = [
+            (here, there)
+            for at in part
+            if (here := table[number][at]) is not None and (there := table[self.present.number][at]) is not None
+        ]
+        return bootstrap(pairs, objective.change, self.seed)

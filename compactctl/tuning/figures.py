@@ -56,10 +56,14 @@ def figures_of(outcome: Outcome) -> dict[str, Measured]:
 
 
 def pool_of(key: Key) -> Pool:
-    """Say how a figure is taken over sessions: peaks by the largest, amounts by their sum, shares by their mean."""
-    if key.key in (PEAK, REAL_PEAK) or key.key.endswith(("peak", "largest_input", "floor", "spiral", "longest_run")):
+    """Say how a figure is taken over sessions: peaks by the largest, amounts by their sum, all others by their mean.
+
+    Shares whose parts are known are pooled before that (``pooled_figures``).
+    """
+    if key.key.endswith(("peak_occupancy", "largest_input", "floor", "spiral", "emergency_run")):
         return Pool.MAX
-    if key.unit in _AMOUNTS:
+    # The gap is a median: it is counted in turns, and a sum of medians says nothing.
+    if key.unit in _AMOUNTS and key.key != "m8.refill_gap":
         return Pool.SUM
     return Pool.MEAN
 
@@ -77,20 +81,90 @@ def pooled(pool: Pool, values: Sequence[float]) -> float:
     return total / len(values) if pool is Pool.MEAN else total
 
 
-def pooled_figures(sessions: Iterable[Mapping[str, Measured]]) -> dict[str, Measured]:
-    """Give each figure over sessions; None, with how many lack it, where a session has none."""
+# What a share is a share of: pooled over sessions it is all of the one over all of the other, not a mean of shares.
+_WHOLES = {
+    "m2.share_of_uncompacted": ("m2.tokens_sent", None),
+    "m3.cost_share_of_uncompacted": ("m3.cost_usd", "m3.uncompacted_cost_usd"),
+    "m3.cache_hit_ratio": (None, "m2.tokens_sent"),
+    "m4.cost_share": (None, "m3.cost_usd"),
+    "m6.recall_visible": (None, "m6.references"),
+    "m6.recall_reachable": (None, "m6.references"),
+    "m6.orphaned": (None, "m6.references"),
+    "m6.lost": (None, "m6.references"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A figure over several sessions: its value, and in how many of them it was measured.
+
+    ``how`` is how it was taken: the sum, the largest, the mean, or ``share`` for all of one amount over all of another.
+    ``reason`` says why the rest lacks it.
+    """
+
+    value: float | None
+    sessions: int
+    how: str
+    reason: str = ""
+
+
+def pooled_figures(sessions: Iterable[Mapping[str, Measured]]) -> dict[str, Pooled]:
+    """Give each figure over the sessions that have it.
+
+    >>> rows = [
+    ...     {"m2.tokens_sent": Measured(90), "m2.share_of_uncompacted": Measured(0.9)},
+    ...     {"m2.tokens_sent": Measured(450), "m2.share_of_uncompacted": Measured(0.5)},
+    ... ]
+    >>> pooled_figures(rows)["m2.share_of_uncompacted"].value  # 540 of 100 + 900, not the mean of 0.9 and 0.5
+    0.54
+    """
     rows = list(sessions)
     keys = known_keys()
-    found: dict[str, Measured] = {}
+    found: dict[str, Pooled] = {}
     for key in rows[0] if rows else ():
-        values = [row[key].value for row in rows]
-        known = [value for value in values if value is not None]
-        if len(known) == len(values):
-            found[key] = Measured(pooled(pool_of(keys[key]), known))
+        having = [row for row in rows if row[key].value is not None]
+        lacking = next((row[key].reason for row in rows if row[key].value is None), "")
+        if not having:
+            found[key] = Pooled(None, 0, str(pool_of(keys[key])), f"not measured in any session: {lacking}")
+            continue
+        share = _share_of_all(key, having)
+        if share is not None:
+            found[key] = Pooled(share, len(having), "share", lacking)
         else:
-            lacking = next(row[key].reason for row in rows if row[key].value is None)
-            found[key] = Measured(None, f"not measured in {len(values) - len(known)} of {len(values)}: {lacking}")
+            pool = pool_of(keys[key])
+            values = [row[key].value or 0 for row in having]
+            found[key] = Pooled(pooled(pool, values), len(having), str(pool), lacking)
     return found
+
+
+def _share_of_all(key: str, rows: Sequence[Mapping[str, Measured]]) -> float | None:
+    """Give a share over sessions out of its parts; None where it is no share or a part of it is not known."""
+    if key == REDUCTION:
+        # What was not sent is a share of what would have been: tokens / (1 - reduction).
+        kept = [1 - float(row[key].value or 0) for row in rows]
+        sent = [float(row[TOKENS].value or 0) for row in rows]
+        if not all(share > 0 for share in kept):
+            return None
+        return 1 - sum(sent) / sum(part / share for part, share in zip(sent, kept, strict=True))
+    part, whole = _WHOLES.get(key, (None, None))
+    if part is None and whole is None:
+        return None
+    shares = [float(row[key].value or 0) for row in rows]
+    parts = _known(part, rows)
+    wholes = _known(whole, rows)
+    if wholes is None and parts is not None and all(share > 0 for share in shares):
+        wholes = [amount / share for amount, share in zip(parts, shares, strict=True)]
+    if wholes is None or sum(wholes) <= 0:
+        return None
+    if parts is None:
+        parts = [share * amount for share, amount in zip(shares, wholes, strict=True)]
+    return sum(parts) / sum(wholes)
+
+
+def _known(key: str | None, rows: Sequence[Mapping[str, Measured]]) -> list[float] | None:
+    if key is None or any(key not in row or row[key].value is None for row in rows):
+        return None
+    return [float(row[key].value or 0) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +179,19 @@ class Objective:
     def better(self, one: float, other: float) -> bool:
         """Whether one value is better than another."""
         return one > other if self.higher else one < other
+
+    def change(self, pairs: Sequence[tuple[float, float]]) -> float | None:
+        """Give the change over sessions of what is taken over them, (here, there): of amounts the share of there.
+
+        None where there is nothing to be a share of.
+
+        >>> Objective("tokens", "tokens", Pool.SUM).change([(90.0, 100.0), (300.0, 400.0)])  # 390 of 500
+        -0.22
+        """
+        here, there = (pooled(self.pool, [pair[at] for pair in pairs]) for at in (0, 1))
+        if self.pool is not Pool.SUM:
+            return here - there
+        return (here - there) / there if there else None
 
     def loss(self, value: float, against: float) -> float:
         """Give by how much a value is worse than another: a share of it, for shares the difference; gains are < 0."""

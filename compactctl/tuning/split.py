@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compactctl.tuning.dice import Dice
 
-HELD_OUT_SHARE = 1 / 3
 FEWEST_SESSIONS = 6
-FEWEST_IN_PART = 2
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 
@@ -28,9 +26,12 @@ class Split:
 
 
 def split(session_ids: Sequence[str], seed: int) -> Split:
-    """Keep about a third of the sessions back.
+    """Keep a third of the sessions back, rounded up: those whose hashes of seed and id are the smallest.
 
-    A session's part follows from its id and the seed alone, so it stays where it is when others come.
+    The order of the input has no part in it, and a session changes its part only where others come between.
+
+    >>> split(["a", "b", "c", "d", "e", "f", "g"], seed=1).held_out
+    (0, 3, 6)
     """
     everything = tuple(range(len(session_ids)))
     if len(session_ids) < FEWEST_SESSIONS:
@@ -40,18 +41,16 @@ def split(session_ids: Sequence[str], seed: int) -> Split:
             f"{_count(len(session_ids))}: too few to keep some back ({FEWEST_SESSIONS} are needed); the choice is "
             "checked on nothing else",
         )
-    held = tuple(i for i in everything if _share(session_ids[i], seed) < HELD_OUT_SHARE)
-    tuned = tuple(i for i in everything if i not in set(held))
-    if min(len(held), len(tuned)) < FEWEST_IN_PART:
-        return Split(everything, (), f"seed {seed} splits {_count(len(session_ids))} too unevenly; take another --seed")
-    return Split(tuned, held)
+    by_hash = sorted(everything, key=lambda at: (_hash(session_ids[at], seed), at))
+    held = frozenset(by_hash[: -(-len(session_ids) // 3)])
+    return Split(tuple(at for at in everything if at not in held), tuple(sorted(held)))
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean difference and the bounds between which it lies in 95 of 100 resamples of the sessions."""
+    """A change over all sessions and the bounds between which it lies in 95 of 100 resamples of them."""
 
-    mean: float
+    change: float
     low: float
     high: float
     sessions: int
@@ -62,24 +61,32 @@ class Interval:
         return self.sessions > 1 and (self.low > 0 or self.high < 0)
 
 
-def bootstrap(differences: Sequence[float], seed: int) -> Interval | None:
-    """Give the percentile interval of the mean of paired differences; None without any.
+def bootstrap(
+    pairs: Sequence[tuple[float, float]],
+    change: Callable[[Sequence[tuple[float, float]]], float | None],
+    seed: int,
+) -> Interval | None:
+    """Give the percentile interval of a change over sessions that are drawn again and again, with replacement.
 
-    >>> bootstrap([1.0, 1.0, 1.0], seed=1)
-    Interval(mean=1.0, low=1.0, high=1.0, sessions=3)
+    ``pairs`` are each session's figure here and there; ``change`` takes the change over some of them, None where there
+    is none. None without any.
+
+    >>> bootstrap([(1.0, 2.0), (2.0, 4.0)], lambda some: sum(a for a, _ in some) / sum(b for _, b in some) - 1, seed=1)
+    Interval(change=-0.5, low=-0.5, high=-0.5, sessions=2)
     """
-    count = len(differences)
-    if count == 0:
+    count = len(pairs)
+    whole = change(pairs) if pairs else None
+    if whole is None:
         return None
     dice = Dice(seed)
-    means = sorted(sum(differences[dice.below(count)] for _ in range(count)) / count for _ in range(RESAMPLES))
-    edge = int(RESAMPLES * (1 - CONFIDENCE) / 2)
-    return Interval(sum(differences) / count, means[edge], means[-1 - edge], count)
+    drawn = (change([pairs[dice.below(count)] for _ in range(count)]) for _ in range(RESAMPLES))
+    found = sorted(one for one in drawn if one is not None)
+    edge = int(len(found) * (1 - CONFIDENCE) / 2)
+    return Interval(whole, found[edge], found[-1 - edge], count)
 
 
-def _share(session_id: str, seed: int) -> float:
-    digest = hashlib.sha256(f"{seed}:{session_id}".encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64
+def _hash(session_id: str, seed: int) -> str:
+    return hashlib.sha256(f"{seed}:{session_id}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _count(number: int) -> str:

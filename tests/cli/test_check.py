@@ -195,6 +195,40 @@ def test_init_writes_budgets_that_the_same_sessions_hold(command: Command, sampl
     assert command("init", "--output", "-").out.startswith("# Settings of compactctl.")
 
 
+def test_init_holds_what_must_never_happen_to_a_healthy_bound(command: Command, samples: Path) -> None:
+    """A sample with faults and a spiral gets bounds of 0 and 2 as warnings that name today's value, not its own."""
+    sample = samples / "long-migration-permanent-emergency.jsonl"
+    today = command("replay", sample, "-n", "-f", "json").json()["sessions"][0]["measures"]
+    assert today["m5.faults"]["value"] > 0
+    assert today["m8.spiral"]["value"] > 2
+    written = command("init", sample, "--output", "-").out
+    faults = f"# broken today: {today['m5.faults']['value']} at worst, in 1 of 1 sessions; mend it, then drop the level"
+    assert f'{faults}\n[[budgets]]\nmeasure = "m5.faults"\nmax = 0\nlevel = "warn"\n' in written
+    assert 'measure = "m8.spiral"\nmax = 2\nlevel = "warn"\n' in written
+    assert 'measure = "m1.overshoot_turns"\nmax = 0\n\n' in written
+
+
+def test_init_writes_the_settings_that_it_was_given(command: Command, samples: Path) -> None:
+    """Compactor, window, history, meter and options are in the file, so that check replays as init did."""
+    given = ("-c", "harness9", "-w", "90000", "--history", "view", "--meter", "o200k_base", "--set", "soft=0.65")
+    assert command("init", samples / "short-healthy-fix.jsonl", *given).status == 0
+    checked = command("check", samples / "short-healthy-fix.jsonl", "-f", "json").json()["settings"]
+    assert (checked["compactor"], checked["history"], checked["meter"]) == ("harness9", "view", "o200k_base")
+    assert checked["options"]["soft_threshold"] == 0.65
+    assert "\nwindow = 90000\n" in Path("compactctl.toml").read_text()
+
+
+def test_sessions_that_hold_a_broken_budget_are_not_listed_under_it(command: Command, samples: Path) -> None:
+    """Of two sessions one has faults: only that one is named under the budget that it breaks."""
+    bad, good = samples / "long-migration-permanent-emergency.jsonl", samples / "short-healthy-fix.jsonl"
+    settings('[[budgets]]\nmeasure = "m5.faults"\nmax = 0\n')
+    ran = command("check", bad, good, "-o", "c.json")
+    names = [session["session_id"] for session in json.loads(Path("c.json").read_text())["sessions"]]
+    assert ran.status == 1
+    assert names[0] in ran.out
+    assert names[1] not in ran.out
+
+
 def test_the_committed_budgets_hold_and_a_worse_threshold_breaks_them(command: Command, samples: Path) -> None:
     """This project checks its own samples in CI: it passes as committed and fails when Emergency comes too late."""
     config = ROOT / ".ci" / "compactctl.toml"

@@ -62,7 +62,7 @@ def test_the_known_best_is_found_and_holds_on_the_sessions_kept_back() -> None:
     for part in (found.tuning, found.held_out):
         interval = part["cost"]
         assert interval is not None
-        assert (interval.mean, interval.low, interval.high) == pytest.approx((-0.4, -0.4, -0.4))
+        assert (interval.change, interval.low, interval.high) == pytest.approx((-0.4, -0.4, -0.4))
     assert [point.number for point in result.points if point.on_front] == [3, 4]
 
 
@@ -192,25 +192,71 @@ def test_the_front_is_what_nobody_passing_dominates(figures: list[tuple[int, int
         assert point.on_front == (faults == least and not beaten)
 
 
-def test_a_session_stays_in_its_part_when_others_come() -> None:
-    """The part follows from the id and the seed alone, so that the sessions kept back stay kept back."""
-    many = [f"s{number}" for number in range(60)]
-    small, large = split(many[:30], 3), split(many, 3)
-    assert set(small.held_out) == {at for at in large.held_out if at < 30}
-    assert 10 <= len(large.held_out) <= 30
-    assert split(many, 4).held_out != large.held_out
+@pytest.mark.parametrize(("count", "held"), [(6, 2), (7, 3), (12, 4), (60, 20)])
+def test_a_third_is_kept_back_whatever_the_order(count: int, held: int) -> None:
+    """It is a third, rounded up; the same sessions in another order are parted alike, with another seed not."""
+    names = [f"s{number}" for number in range(count)]
+    parts = split(names, 3)
+    assert len(parts.held_out) == held
+    assert sorted((*parts.held_out, *parts.tuning)) == list(range(count))
+    back = split(names[::-1], 3)
+    assert {names[::-1][at] for at in back.held_out} == {names[at] for at in parts.held_out}
+    assert any(split(names, seed).held_out != parts.held_out for seed in range(4, 8))
 
 
 def test_the_bootstrap_is_seeded_and_brackets_the_mean() -> None:
     """The interval is the same for the same seed, narrower for less spread, and holds the mean."""
     values = [0.0, 1.0] * 20
-    one, again = bootstrap(values, 5), bootstrap(values, 5)
+    pairs = [(value, 0.0) for value in values]
+
+    def mean(some: Sequence[tuple[float, float]]) -> float:
+        return sum(here - there for here, there in some) / len(some)
+
+    one, again = bootstrap(pairs, mean, 5), bootstrap(pairs, mean, 5)
     assert one == again
     assert one is not None
     # The standard error of the mean is 0.5 / sqrt(40) = 0.079; 95 of 100 resamples are within about twice that.
     assert one.low == pytest.approx(0.5 - 0.155, abs=0.03)
     assert one.high == pytest.approx(0.5 + 0.155, abs=0.03)
-    assert bootstrap([], 5) is None
+    assert bootstrap([], mean, 5) is None
+
+
+def test_a_change_is_that_of_the_totals_beside_it() -> None:
+    """One large session that saves nothing outweighs five small ones that halve: the totals say so, and so does it."""
+    sizes = [90.0, 2.0, 2.0, 2.0, 2.0, 2.0]
+    result = decided(
+        lambda point, at: row(sizes[at] if point == 0 or at == 0 else sizes[at] / 2), points=2, sessions=NAMES[:6]
+    )
+    found = result.recommendation
+    assert found.tuning is not None
+    assert found.held_out is not None
+    for changes, field in ((found.tuning, "tuning"), (found.held_out, "held_out")):
+        here, there = (getattr(result.points[number], field)["cost"] for number in (1, 0))
+        assert changes["cost"] is not None
+        assert changes["cost"].change == pytest.approx(here / there - 1)
+
+
+def test_where_the_present_setting_wins_it_is_not_compared_with_itself() -> None:
+    """The best is the present setting: keep it, without figures of it against itself."""
+    found = decided(lambda point, at: row(1.0 + point)).recommendation
+    assert (found.number, found.best) == (None, 0)
+    assert found.reason.startswith("keep the present setting")
+    assert found.tuning is None
+
+
+@pytest.mark.parametrize(("ratio", "advice"), [(1.5, "--meter calibrated"), (1.0, "try lower thresholds")])
+def test_where_nothing_passes_the_nearest_is_told_with_what_helps(ratio: float, advice: str) -> None:
+    """Point 0 has 12 faults and no overshoot, point 1 one overshoot and no fault: 1 is nearest, and why decides."""
+
+    def figures(point: int, at: int) -> Row:
+        over = float(point == 1 and at == 0)
+        plain = row(1.0 + point, faults=1 - point)
+        return {**plain, "m1.overshoot_turns": Measured(over), "m1.estimate_ratio": Measured(ratio)}
+
+    found = decided(figures, points=2).recommendation
+    assert found.number is None
+    assert "the nearest to it has turns above the window 1, where another reaches 0" in found.reason
+    assert advice in found.reason
 
 
 @given(st.integers(0, 1000), st.integers(1, 50))

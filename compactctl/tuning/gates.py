@@ -1,0 +1,75 @@
+"""Gates: what no setting may do more of than the best of them, however cheap it is, and what helps where all do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compactctl.measures._spec import Measured
+from compactctl.tuning.figures import FAILED
+
+# Figures of one replay; of one point, a row for each session.
+Row = Mapping[str, Measured]
+OVERSHOOT, _ESTIMATE = "m1.overshoot_turns", "m1.estimate_ratio"
+# Real tokens for each that the meter sees, from where on overshoot comes from the estimate.
+_UNDERESTIMATE = 1.1
+SPIRAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A figure that no setting may exceed over all sessions: 0, or the least that any point reaches."""
+
+    key: str
+    name: str
+    limit: float
+
+    @property
+    def note(self) -> str:
+        """Say where no point is free of it; empty where one is."""
+        return f"no setting is free of {self.name}: the least that any reaches is {self.limit:g}" if self.limit else ""
+
+    def advice(self, rows: Sequence[Row]) -> str:
+        """Say what may help where the sessions of a point exceed it."""
+        if self.key in (FAILED, OVERSHOOT):
+            beyond = [row for row in rows if row[self.key].value]
+            ratios = [row[_ESTIMATE].value for row in beyond if _ESTIMATE in row]
+            known = [ratio for ratio in ratios if ratio is not None]
+            if known and max(known) > _UNDERESTIMATE:
+                return (
+                    f"the meter counts 1 token where there are {max(known):.2f} (median of a session), so that tiers "
+                    "fire too late: try --meter calibrated, or else lower thresholds"
+                )
+            return "try lower thresholds, or another compactor (`compactctl compare`)"
+        if self.key == "m5.faults":
+            return (
+                "thresholds do not cause them: try a compactor that keeps calls and results together, such as "
+                "progressive-safe"
+            )
+        return "each compaction frees too little: try a smaller tail, or thresholds that are further apart"
+
+
+_GATES = (
+    (FAILED, "failed turns"),
+    (OVERSHOOT, "turns above the window"),
+    ("m5.faults", "protocol faults"),
+    ("m8.spiral", "compaction spirals"),
+)
+
+
+def gates_of(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
+    """Give the gates whose figures all points have; ``rows`` are those of each point in each session."""
+    return tuple(
+        Gate(key, name, min(gate_value(point, key) for point in rows))
+        for key, name in _GATES
+        if all(key in row for point in rows for row in point)
+    )
+
+
+def gate_value(point: Sequence[Row], key: str) -> float:
+    """Give what a point has of a gate's figure over all sessions."""
+    values = [row[key].value for row in point if key in row]
+    if key == "m8.spiral":
+        # The figure is the longest chain of compactions that follow each other closely; from 3 on it is a spiral.
+        return sum(1 for value in values if value is not None and value >= SPIRAL)
+    return sum(value for value in values if value is not None)
