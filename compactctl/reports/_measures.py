@@ -59,6 +59,7 @@ _LINES: tuple[tuple[str, tuple[tuple[str, Say], ...]], ...] = (
         (
             ("m3.cost_usd", _dollars("")),
             ("m3.uncompacted_cost_usd", _dollars(" without compaction")),
+            ("m3.recorded_cost_usd", _dollars(" by recorded usage")),
             ("m3.cache_hit_ratio", _share("from the prompt cache")),
             ("m3.unpaid_compactions", _count("compaction that never pays back", "compactions that never pay back")),
         ),
