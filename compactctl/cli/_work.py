@@ -63,8 +63,7 @@ class Work:
 def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Setup:
     """Make the setup of a replay; raises SettingsError and UnknownNameError."""
     spec = load_compactor(settings["compactor"])
-    _check_names(settings)
-    check_prices(settings.prices)
+    check_settings(settings)
     history = settings["history"]
     return Setup(
         spec,
@@ -83,8 +82,12 @@ def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Se
     )
 
 
-def _check_names(settings: Resolved) -> None:
-    """Refuse names of meters, measures and summarizers that nothing has, before any work; raises UnknownNameError."""
+def check_settings(settings: Resolved) -> None:
+    """Refuse prices that are none, and meters, measures and summarizers that nothing has, before any work.
+
+    Raises SettingsError and UnknownNameError.
+    """
+    check_prices(settings.prices)
     if settings["meter"]:
         plugin("compactctl.meters", MeterSpec, settings["meter"], "meter")
     measures = settings["measures"]

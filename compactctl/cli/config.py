@@ -9,7 +9,7 @@ import typer
 
 import compactctl
 from compactctl.cli import _options as opt
-from compactctl.cli._work import setup_of
+from compactctl.cli._work import check_settings, setup_of
 from compactctl.cli.app import guarded
 from compactctl.compactors._user import is_user_code
 from compactctl.reports._document import SCHEMA_VERSION
@@ -42,6 +42,7 @@ def show(
     rows = {name: (value.value, value.origin) for name, value in settings.values.items()}
     if is_user_code(settings["compactor"]):
         # Looking at settings runs nobody's code, so the options are as written.
+        check_settings(settings)
         rows |= {f"set.{name}": (value.value, value.origin) for name, value in settings.options.items()}
     else:
         setup = setup_of(settings)
