@@ -55,12 +55,12 @@ def repair_orphaned_tool_pairs(messages: Iterable[Message]) -> list[Message]:
 
 
 def open_pairs(messages: Sequence[Message]) -> int:
-    """Count calls without a result and results without a call, over the whole list.
+    """Count calls without a result and results without a call, over the whole list; an empty id is none.
 
     >>> open_pairs([Message("tool", "lost", tool_call_id="c1")])
     1
     """
-    called = {call.id for message in messages if message.role == ASSISTANT for call in message.tool_calls}
+    called = {call.id for message in messages if message.role == ASSISTANT for call in message.tool_calls if call.id}
     answered = {message.tool_call_id for message in messages if message.tool_call_id}
     return len(called ^ answered)
 
