@@ -26,7 +26,7 @@ from compactctl.context.passing import Pass
 from compactctl.context.provenance import with_origins
 from compactctl.context.view import Kind, Meter, MeterContext, View
 from compactctl.context.weights import weight_where
-from compactctl.errors import Interrupted, StoreError, SummarizerError
+from compactctl.errors import StoreError, SummarizerError
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Tier, Trigger
 from compactctl.ports import (
@@ -268,8 +268,6 @@ class TieredCompactor(ListFace):
             return
         try:
             self.memory_extractor.extract(messages)
-        except Interrupted:
-            raise
         except Exception:
             # Whatever a user's extractor raises, the seed goes on without it (section 6.1); the record says so.
             act.note("extractor_failed")

@@ -84,6 +84,13 @@ class AppendLog:
                 raise store_error(self.path, exc) from exc
             raise
 
+    def settle(self) -> None:
+        """Take back what an interrupted append may have left; raises StoreError."""
+        try:
+            self._take_back()
+        except OSError as exc:
+            raise store_error(self.path, exc) from exc
+
     def _take_back(self) -> None:
         if self._dirty:
             self.home.fs.truncate(self._fd, self._size)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from compactctl.context.naming import RESULTS, safe_name
 from compactctl.context.offload import DEFAULT_PREVIEW_LINES, DEFAULT_THRESHOLD
-from compactctl.errors import Interrupted, StoreError
+from compactctl.errors import StoreError
 from compactctl.model import CompactionRecord, changed
 from compactctl.store.fs import Dir
 from compactctl.store.layout import JSONL, LOCKS, MEMORIES, RECORDS, TURNS, Layout
@@ -165,8 +165,8 @@ class RunWriter:
         if self.failures.turns:
             self.failures.turns += 1
             return
+        line = seal({"event": TURN, "run": self.run, "seq": self._turns + 1, **_own(row)})
         self._turns += 1
-        line = seal({"event": TURN, "run": self.run, "seq": self._turns, **_own(row)})
         self._buffer.append(line)
         self._buffered += len(line)
         if self._buffered >= _BUFFER:
@@ -229,15 +229,32 @@ class RunWriter:
         self._turn_log.append([seal(line)], sync=True)
         self._ended = True
 
+    def _recount(self) -> None:
+        """Take the counts from the files: a signal may have come between a line and its count. Raises StoreError."""
+        self._buffer, self._buffered = [], 0
+        events = [row.get("event") for row in self._own_rows(self._turn_log)]
+        self._turns = events.count(TURN)
+        self._ended = END in events
+        self.records = sum(1 for _ in self._own_rows(self._record_log))
+        if self._memories is not None:
+            self._memory_count = sum(1 for _ in self._own_rows(self._memories))
+
+    def _own_rows(self, log: AppendLog) -> Iterator[dict[str, Any]]:
+        log.settle()
+        return (row for row in log.rows() if row.get("run") == self.run)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         with self._stack:
             if kind is not None and not self._ended:
-                stopped = issubclass(kind, (KeyboardInterrupt, Interrupted))
+                stopped = issubclass(kind, KeyboardInterrupt)
                 with suppress(StoreError):
-                    self._end(INTERRUPTED if stopped else FAILED, {})
+                    if stopped:
+                        self._recount()
+                    if not self._ended:
+                        self._end(INTERRUPTED if stopped else FAILED, {})
 
 
 def _own(row: Mapping[str, Any]) -> dict[str, Any]:
