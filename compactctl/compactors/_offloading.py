@@ -225,13 +225,14 @@ class _Table:
         self.placed: list[_Placeholder] = []
         self.grown: list[int] = [0]
         self.holes: list[int] = []
+        lone, items = base.lone_results, base.items
         for at in base.large_results(rule.threshold):
             if rule.protect and base.tool_name(at) in rule.protect:
                 continue
-            if at not in base.lone_results:
+            if at not in lone:
                 self.holes.append(at)
                 continue
-            item = base.items[at]
+            item = items[at]
             done = rule._placeholder(maker, view, item, {})
             if done is not None:
                 self.at.append(at)

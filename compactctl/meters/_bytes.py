@@ -11,7 +11,9 @@ def message_bytes(message: Message) -> int:
     weight = len(content) if content.isascii() else byte_length(content)
     if message.tool_calls:
         for call in message.tool_calls:
-            weight += byte_length(call.id) + byte_length(call.name) + byte_length(call.arguments)
-    if message.tool_call_id:
-        weight += byte_length(message.tool_call_id)
+            weight += byte_length(call.id + call.name)
+            arguments = call.arguments
+            weight += len(arguments) if arguments.isascii() else byte_length(arguments)
+    if call_id := message.tool_call_id:
+        weight += len(call_id) if call_id.isascii() else byte_length(call_id)
     return weight
