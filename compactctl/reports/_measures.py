@@ -113,16 +113,16 @@ _LINES: tuple[tuple[str, tuple[tuple[str, Say], ...]], ...] = (
 def measure_lines(measures: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """Give a title and its figures for each measure that was computed; what is unknown is n/a with its reason."""
     for title, figures in _LINES:
-        shown, missing = [], []
+        shown: list[str] = []
+        missing: dict[str, list[str]] = {}
         for key, say in figures:
             found = measures.get(key)
             if found is None:
                 continue
             if found["value"] is None:
-                missing.append(found.get("reason") or "not measured")
+                missing.setdefault(found.get("reason") or "not measured", []).append(key.partition(".")[2])
             else:
                 shown.append(say(found["value"]))
-        if missing:
-            shown.append(f"n/a: {'; '.join(dict.fromkeys(missing))}")
+        shown += [f"{', '.join(keys)} n/a: {reason}" for reason, keys in missing.items()]
         if shown:
             yield title, ", ".join(shown)
