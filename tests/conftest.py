@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,12 @@ Golden = Callable[[str, bytes], None]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the switch of the recipe ``golden``."""
     parser.addoption("--golden", action="store_true", help="rewrite golden files instead of comparing with them")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let children meet Ctrl-C as at a terminal: a shell starts what runs in its background with the signal ignored."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
