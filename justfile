@@ -36,7 +36,7 @@ record:
 
 # the store's exhaustive suite: every fault at every operation, 100 kills
 torture *options:
-    COMPACTCTL_TORTURE=1 {{python}} -m pytest tests/store {{options}}
+    COMPACTCTL_TORTURE=1 {{python}} -m pytest -n 2 tests/store {{options}}
 
 # the targets of speed, each as a ratio to its yardstick in the same run
 bench *targets:
