@@ -22,7 +22,7 @@ def outcome(name: str, spill: int | None, offloader: MemoryOffloader, **more: fr
     """Replay the session."""
     spec = plugin("compactctl.compactors", CompactorSpec, name, "compactor")
     options = {option.name: option.default for option in spec.options}
-    setup = Setup(spec, options, meter="bytes4", spill=spill, **more)  # type: ignore[arg-type]
+    setup = Setup(spec, options, meter="bytes4", spill=spill, **more)  # type: ignore[arg-type]  # keywords as they come
     return run(Workbench(session(), Window(100_000, "flag")), setup, summarizer=None, offloader=offloader)
 
 

@@ -126,9 +126,12 @@ def each_session(
         account.ignored[reason] = account.ignored.get(reason, 0) + count
     candidates = found.candidates
     hands = min(jobs, len(candidates))
-    maker: Callable[[], _Hands[Result]] = lambda: _Local(Worker(task, context, side_threads))  # noqa: E731
-    if hands > 1:
-        maker = lambda: _Processes(task, context, side_threads, candidates, hands)  # noqa: E731
+
+    def maker() -> _Hands[Result]:
+        if hands > 1:
+            return _Processes(task, context, side_threads, candidates, hands)
+        return _Local(Worker(task, context, side_threads))
+
     total = 2 * sum(map(input_bytes, candidates))
     done = 0
     with collector_off(), maker() as workers:

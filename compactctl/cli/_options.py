@@ -156,7 +156,7 @@ def summarizer_flags(command: Callable[..., int]) -> Callable[..., int]:
         if name != "remote"
     ]
     # typer reads a command's signature and hints; both get the flags behind the command's own.
-    call.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]  # typer reads it
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *flags)}
     return call
 

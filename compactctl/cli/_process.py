@@ -109,9 +109,9 @@ def secure_streams() -> None:
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
     if sys.stdout is None:
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
     told = sys.stderr
-    raw = told.buffer if told is not None else open(2, "wb", closefd=False)  # noqa: SIM115
+    raw = told.buffer if told is not None else open(2, "wb", closefd=False)  # noqa: SIM115 - as long as the process
     encoding = told.encoding if told is not None else "utf-8"
     sys.stderr = _Lenient(raw, encoding=encoding, errors="backslashreplace", line_buffering=True)
 

@@ -102,7 +102,7 @@ def constraint_rounds(trace: Trace) -> list[tuple[int, float]] | None:
     known = trace.cache.get("constraint rounds", ...)
     if known is ...:
         known = trace.cache["constraint rounds"] = _rounds(trace)
-    return known  # type: ignore[no-any-return]
+    return known  # type: ignore[no-any-return]  # the memo holds any kind of value
 
 
 @dataclass(frozen=True, slots=True)

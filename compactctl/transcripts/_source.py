@@ -57,7 +57,7 @@ class _Window(RawIOBase):
     def readinto(self, buffer: Buffer) -> int:
         """Fill a buffer; 0 at the end."""
         with memoryview(buffer) as whole, whole[: self._left] as part:
-            taken = self._file.readinto(part) if self._left else 0  # type: ignore[attr-defined]
+            taken = self._file.readinto(part) if self._left else 0  # type: ignore[attr-defined]  # binary files have it, IO does not say
             if self._finished is not None:
                 self._hash.update(part[:taken])
         self._left -= taken

@@ -24,9 +24,9 @@ class Ran:
     out: str
     err: str
 
-    def json(self) -> dict:  # type: ignore[type-arg]
+    def json(self) -> dict:  # type: ignore[type-arg]  # any JSON
         """Read stdout as one JSON object."""
-        return orjson.loads(self.out)  # type: ignore[no-any-return]
+        return orjson.loads(self.out)  # type: ignore[no-any-return]  # any JSON
 
 
 Command = Callable[..., Ran]

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 def process(*arguments: object, **keywords: object) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
     command = [sys.executable, "-m", "compactctl", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, **keywords)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, **keywords)  # type: ignore[call-overload,no-any-return]  # keywords as they come
 
 
 def test_version_is_answered_before_anything_heavy_is_imported() -> None:

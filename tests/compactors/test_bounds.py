@@ -62,7 +62,7 @@ def test_truncate_fills_a_share_of_the_window() -> None:
     """80 % of a window of 500 are 400 tokens."""
     compactor = TRUNCATE.make({"share": 0.8}, None, Ports(meter=Bytes4(), context_window=500))
 
-    assert len(compactor.compact(SESSION)) == 7  # type: ignore[attr-defined]
+    assert len(compactor.compact(SESSION)) == 7  # type: ignore[attr-defined]  # a plain compactor
 
 
 def test_truncate_is_the_same_in_both_histories() -> None:
@@ -202,7 +202,7 @@ def test_excluded_tools_are_not_cleared() -> None:
     options = {option.name: option.default for option in CLEAR.options}
     options |= {"trigger": 0, "keep": 0, "exclude_tools": "memory, web"}
 
-    view = CLEAR.make(options, None, Ports(meter=Bytes4())).compact(messages)  # type: ignore[attr-defined]
+    view = CLEAR.make(options, None, Ports(meter=Bytes4())).compact(messages)  # type: ignore[attr-defined]  # a plain compactor
 
     assert [m.content == CLEARED for m in view if m.role == TOOL] == [False, True, False]
 

@@ -77,7 +77,7 @@ def test_the_recorded_version_counts_unless_one_is_set() -> None:
     ports = Ports(meter=Bytes4(), context_window=200_000)
 
     def threshold(session: Session, **more: Any) -> Any:
-        return COMPACTOR.make(options | more, session, ports).threshold  # type: ignore[attr-defined]
+        return COMPACTOR.make(options | more, session, ports).threshold  # type: ignore[attr-defined]  # of this compactor alone
 
     assert threshold(session) == 155_000
     assert threshold(session, version="2.1.39") == 167_000

@@ -148,7 +148,7 @@ class Asks:
 
     assert [option.name for option in spec.options] == ["share", "mode"]
     assert spec.history is HistoryMode.VIEW
-    assert compactor.compact(SESSION)[1].content == "(1000, 's1', 'bytes4', 0.25, 'slow', None)"  # type: ignore[attr-defined]
+    assert compactor.compact(SESSION)[1].content == "(1000, 's1', 'bytes4', 0.25, 'slow', None)"  # type: ignore[attr-defined]  # a plain compactor
 
 
 def test_a_record_of_the_users_own_is_kept(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_02_compaction_with_most_of_the_window_free_is_found(scene: Scene) -> No
     """An estimate that counts far too much compacts at a third of the real window."""
     ill = scene.judge(charged(scene, 100, 0.1, 30), window=40_000)
     assert "early-compaction" in ill.ids()
-    assert (ill.finding("early-compaction").figures["least_occupancy"] or 1) < 0.5  # type: ignore[operator]
+    assert (ill.finding("early-compaction").figures["least_occupancy"] or 1) < 0.5  # type: ignore[operator]  # a number here
     healthy = scene.judge(charged(scene, 0, 0.25, 30), window=40_000)
     assert (healthy.value("m8.compactions") or 0) > 0
     assert "early-compaction" not in healthy.ids()

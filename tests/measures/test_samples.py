@@ -49,7 +49,7 @@ def judged(
     )
     driver = spec.make(options, session, ports)
     real, told = best_meter(session)
-    base, _ = base_of(session, driver.meter)  # type: ignore[attr-defined]
+    base, _ = base_of(session, driver.meter)  # type: ignore[attr-defined]  # an attribute of this driver alone
     spans = tuple(walk(base, driver, Plan(HistoryMode(history))))
     prices = Prices(3.0, 15.0, 0.3, 3.75)
     trace = Trace(session, base, spans, Scale(base, real), window, prices=prices, options=options)

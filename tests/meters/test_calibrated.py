@@ -30,7 +30,7 @@ def charged(sizes: list[int], overhead: int, bytes_per_token: int, **more: objec
         messages.append(Message("user", "x" * size))
         total += size
         messages.append(Message("assistant", "", usage=Usage(overhead + total // bytes_per_token, 5)))
-    return Session("s", tuple(messages), **more)  # type: ignore[arg-type]
+    return Session("s", tuple(messages), **more)  # type: ignore[arg-type]  # keywords as they come
 
 
 def test_an_exact_line_is_found_exactly() -> None:
@@ -115,7 +115,7 @@ def test_the_truest_meter_is_recorded_usage_then_the_fit_then_bytes() -> None:
     assert isinstance(meter, Recorded)
     assert told.startswith("recorded usage, elsewhere 20,000 + bytes / 3.00")
     weight = sum(map(meter.weigh, session.messages[:5]))  # up to the third call, at turn 2
-    assert meter.tokens(weight, MeterContext(2, PRISTINE)) == session.messages[5].usage.prompt  # type: ignore[union-attr]
+    assert meter.tokens(weight, MeterContext(2, PRISTINE)) == session.messages[5].usage.prompt  # type: ignore[union-attr]  # this message has usage
     assert meter.tokens(weight, MeterContext(2, CHANGED)) == meter.fallback.tokens(weight, MeterContext(2, CHANGED))
     bare = Session("s", session.messages[:1])
     assert best_meter(bare)[0].name == "bytes4"

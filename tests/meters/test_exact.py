@@ -138,7 +138,7 @@ def test_the_meter_is_found_by_its_name() -> None:
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda e: e.name)
 def test_the_fast_tokenizer_is_equal_to_tiktoken(encoding: Encoding) -> None:
     """The extra ``fast`` must not change a figure: code, prose, CJK, emoji, numbers, blanks, hashes."""
-    pytest.importorskip("toktok")
+    pytest.importorskip("toktok", reason="needs toktok: pip install 'compactctl[fast]'")
     quick = exact_meter(encoding, None, fast=True)
     texts = [
         "def parse(line: str) -> int:\n\treturn int(line.strip() or 0)  # it's 2024\n" * 50,

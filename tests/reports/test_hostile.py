@@ -152,7 +152,7 @@ def test_nothing_of_the_transcript_without_asking(
     """Without --include-text no shared file holds a summary, an anchor or the name of an offloaded file."""
     state, document = replayed
     secrets = set()
-    for session in document["sessions"]:  # type: ignore[attr-defined]
+    for session in document["sessions"]:  # type: ignore[attr-defined]  # a JSON value
         for row in session["compactions"]:
             secrets.update(row["files"])
             secrets.update(line for line in row["summary_text"].splitlines() if len(line) > 40)

@@ -92,7 +92,7 @@ def test_hostile_ids_that_are_not_there(
 class Folding(Fs):
     """A file system to which names that differ in case or composition are one, as on macOS."""
 
-    def _once(self, call, *args, **kwargs):  # type: ignore[no-untyped-def]
+    def _once(self, call, *args, **kwargs):  # type: ignore[no-untyped-def]  # wraps any call
         folded = [
             unicodedata.normalize("NFC", arg).casefold() if isinstance(arg, str) and "/" not in arg else arg
             for arg in args

@@ -22,7 +22,7 @@ START = {"input_sha256": "ab", "settings": {"window": 100}}
 def record(**more: object) -> CompactionRecord:
     """Give a small record: 100 tokens became 50."""
     fields = {"tokens_before": 100, "tokens_after": 50, "msgs_before": 4, "msgs_after": 3, "compression_ratio": 0.5}
-    return CompactionRecord(Tier.WARN, **(fields | more))  # type: ignore[arg-type]
+    return CompactionRecord(Tier.WARN, **(fields | more))  # type: ignore[arg-type]  # keywords as they come
 
 
 def result(offloader: OffloaderBase, id: str, text: str) -> OffloadEntry:

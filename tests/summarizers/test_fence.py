@@ -120,7 +120,7 @@ def span(payload: str) -> tuple[Message, ...]:
 class Quoting:
     """A model that quotes what the conversation holds, in the middle of each part of its answer."""
 
-    identity = {"provider": "test", "model": "quoting"}  # noqa: RUF012
+    identity = {"provider": "test", "model": "quoting"}  # noqa: RUF012 - the protocol has a plain attribute
     host = "here"
 
     def __init__(self, where: str) -> None:

@@ -135,7 +135,7 @@ OK_JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
 OK_STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 CALL = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
 TWO = openai_document(ANCHOR_BLOCK)
-TWO["choices"] = [*TWO["choices"], *TWO["choices"]]  # type: ignore[misc]
+TWO["choices"] = [*TWO["choices"], *TWO["choices"]]  # type: ignore[misc]  # a JSON value
 
 # name -> (script, the word for it, further options)
 OPENAI: dict[str, tuple[Script, str, Mapping[str, Any]]] = {

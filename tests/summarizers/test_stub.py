@@ -47,7 +47,7 @@ def anchors_of(text: str) -> dict[AnchorType, str]:
 
 def summarize(messages: Sequence[Message], **keywords: object) -> str:
     """Summarise with a stub that has seen nothing yet."""
-    return stub.StubSummarizer().summarize(SummaryRequest(messages, **keywords)).text  # type: ignore[arg-type]
+    return stub.StubSummarizer().summarize(SummaryRequest(messages, **keywords)).text  # type: ignore[arg-type]  # keywords as they come
 
 
 def test_each_anchor_holds_what_the_session_shows() -> None:

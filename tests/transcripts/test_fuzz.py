@@ -16,7 +16,7 @@ from compactctl.transcripts import inspect_facts, load, write_neutral
 WORDS = st.sampled_from(
     """user assistant system tool message text tool_use tool_result image thinking reasoning function_call
     function_call_output custom_tool_call compaction session append replace summary compact_boundary <synthetic> s1
-    microcompact_boundary token_count task_started queued_command attachment input_text document x""".split()  # noqa: SIM905
+    microcompact_boundary token_count task_started queued_command attachment input_text document x""".split()  # noqa: SIM905 - a list of 40 quoted words is no easier to read
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 2**63) | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
@@ -30,7 +30,7 @@ KEYS = st.sampled_from(
     compactedToolIds payload replacement_history info last_token_usage total_token_usage summary call_id data surfaceOp
     op start end seq seq0 texts source header system contextWindow turn chunk reason failure code toolCallId event kind
     replacement cleared messages history traj response choices function_call tool_call_ids metadata ts extra time
-    attachment base_instructions requestor compactctl session_id""".split()  # noqa: SIM905
+    attachment base_instructions requestor compactctl session_id""".split()  # noqa: SIM905 - a list of 40 quoted words is no easier to read
 )
 # One good row of each format decides which loader reads the bad ones.
 FIRST: dict[str, dict[str, Any]] = {

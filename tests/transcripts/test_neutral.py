@@ -170,7 +170,7 @@ def test_messages_are_frozen() -> None:
     message = Message("tool", "c", (ToolCall("i", "n", "a"),), "i", usage=Usage(1, 2))
 
     with pytest.raises(AttributeError):
-        message.content = "x"  # type: ignore[misc]
+        message.content = "x"  # type: ignore[misc]  # frozen: it must fail
     assert changed(message, content="x").tool_calls == message.tool_calls
     assert hash(message) == hash(changed(message))
 

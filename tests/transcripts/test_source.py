@@ -106,7 +106,7 @@ def test_a_truncated_archive_gives_what_could_be_read(tmp_path: Path, pack: obje
     rows = b"".join(
         b'{"role":"user","content":"%s"}\n' % noise[at : at + 576].encode() for at in range(0, 576_000, 576)
     )
-    packed: bytes = pack(rows)  # type: ignore[operator]
+    packed: bytes = pack(rows)  # type: ignore[operator]  # parametrised as object
     path = tmp_path / "half"
     path.write_bytes(packed[: len(packed) * 2 // 3])
 
@@ -132,7 +132,7 @@ def test_damage_inside_gzip(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pack", [lambda data: gzip.compress(data), lambda data: zstandard.compress(data)])
 def test_a_bomb_is_stopped(tmp_path: Path, pack: object) -> None:
     """A small file that unpacks to a huge one is refused early, by its ratio or by its size."""
-    packed: bytes = pack(ROW % 1 + b" " * (4 << 20))  # type: ignore[operator]
+    packed: bytes = pack(ROW % 1 + b" " * (4 << 20))  # type: ignore[operator]  # parametrised as object
     path = tmp_path / "bomb"
     path.write_bytes(packed)
 
@@ -169,7 +169,7 @@ class _Broken(io.RawIOBase):
 def test_a_stream_that_breaks() -> None:
     """An error of the system while reading is one line too."""
     with pytest.raises(UnreadableError, match=r"standard input: reading failed \(Input/output error\)"):
-        next(load(_Broken()))  # type: ignore[arg-type]
+        next(load(_Broken()))  # type: ignore[arg-type]  # no real stream, on purpose
 
 
 def test_a_stream_without_end() -> None:
@@ -211,7 +211,7 @@ def test_the_hash_is_that_of_the_file(tmp_path: Path) -> None:
 def test_an_archive_cut_before_its_first_line_is_not_called_empty(tmp_path: Path, pack: object, kept: int) -> None:
     """Nothing, or half a line, is what can be unpacked: the refusal says that the data was cut."""
     noise = "".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(99))
-    packed: bytes = pack(b'{"role":"user","content":"%s"}\n' % noise.encode())  # type: ignore[operator]
+    packed: bytes = pack(b'{"role":"user","content":"%s"}\n' % noise.encode())  # type: ignore[operator]  # parametrised as object
     path = tmp_path / "cut"
     path.write_bytes(packed[:kept])
 

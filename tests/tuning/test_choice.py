@@ -45,7 +45,7 @@ def decided(
     values = ",".join(f"{0.70 + number / 100:.2f}" for number in range(points))
     grid = full_grid(parse_axes([f"soft={values}"], SPEC), SPEC, FIXED)
     rows = [[figures(point, at) for at in range(len(sessions))] for point in range(points)]
-    return decide(grid, rows, sessions, present, seed=1, **more)  # type: ignore[arg-type]
+    return decide(grid, rows, sessions, present, seed=1, **more)  # type: ignore[arg-type]  # keywords as they come
 
 
 def test_the_known_best_is_found_and_holds_on_the_sessions_kept_back() -> None:
