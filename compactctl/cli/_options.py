@@ -140,25 +140,61 @@ def json_wanted(command: str, flag: bool, format: str | None) -> bool:
     return flag or format == "json"
 
 
-def summarizer_flags(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command a flag for each option of the summarizers; it gets their values as the mapping ``remote``."""
-    flags = [_flag(option) for option in SUMMARIZER_OPTIONS]
+# The flags that stand for settings, in the order of the help.
+SETTING_FLAGS: dict[str, Any] = {
+    "compactor": Compactor,
+    "window": Window,
+    "history": History,
+    "recorded": Recorded,
+    "meter": Meter,
+    "summarizer": SummarizerName,
+    "summary_tokens": SummaryTokens,
+    "measures": Measures,
+    "overhead": Overhead,
+    "reserve": Reserve,
+    "spill": Spill,
+    "protect": Protect,
+    "jobs": Jobs,
+    "state_dir": StateDir,
+}
 
-    @functools.wraps(command)
-    def call(**given: Any) -> int:
-        remote = {flag.name: given.pop(flag.name) for flag in flags}
-        return command(**given, remote=remote)
 
-    hints = get_type_hints(command, include_extras=True)
-    own = [
-        parameter.replace(annotation=hints[name])
-        for name, parameter in inspect.signature(command).parameters.items()
-        if name != "remote"
-    ]
-    # typer reads a command's signature and hints; both get the flags behind the command's own.
-    call.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]  # typer reads it
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *flags)}
-    return call
+def setting_flags(*without: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the flags that stand for settings, but ``without`` some; it gets them as the mapping ``flags``.
+
+    They are shown where ``flags`` stands among its parameters, and a flag for each option of the summarizers last.
+    """
+    shared = [_setting(name, kind) for name, kind in SETTING_FLAGS.items() if name not in without]
+    remote = [_flag(option) for option in SUMMARIZER_OPTIONS]
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def call(**given: Any) -> int:
+            flags = {flag.name: given.pop(flag.name) for flag in (*shared, *remote)}
+            flags["fallback"] = False if given.pop("no_fallback") else None
+            return command(**given, flags=flags)
+
+        hints = get_type_hints(command, include_extras=True)
+        listed: list[inspect.Parameter] = []
+        for name, parameter in inspect.signature(command).parameters.items():
+            if name == "flags":
+                listed += [*shared, _setting("no_fallback", NoFallback, False)]
+            else:
+                listed.append(parameter.replace(annotation=hints[name], kind=_NAMED))
+        listed += remote
+        # typer reads a command's signature and hints.
+        call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # typer reads it
+        call.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
+        return call
+
+    return decorate
+
+
+_NAMED = inspect.Parameter.KEYWORD_ONLY
+
+
+def _setting(name: str, kind: Any, default: object = None) -> inspect.Parameter:
+    return inspect.Parameter(name, _NAMED, default=default, annotation=kind)
 
 
 def _flag(option: Option) -> inspect.Parameter:

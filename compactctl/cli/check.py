@@ -38,7 +38,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _MOST_SUMMARY = 1_000_000
 
 
-@opt.summarizer_flags
+@opt.setting_flags("measures")
 def check(
     paths: opt.Paths = None,
     baseline: Annotated[
@@ -48,30 +48,16 @@ def check(
         bool, typer.Option("--update-baseline", help="Write the baseline anew from this run.")
     ] = False,
     fail_on: Annotated[str, typer.Option(help="What makes the status 1: error, or warn for warnings too.")] = "error",
-    compactor: opt.Compactor = None,
-    window: opt.Window = None,
-    history: opt.History = None,
-    recorded: opt.Recorded = None,
-    meter: opt.Meter = None,
-    summarizer: opt.SummarizerName = None,
-    summary_tokens: opt.SummaryTokens = None,
+    *,
+    flags: Mapping[str, Any],
     set: opt.Set = None,
-    overhead: opt.Overhead = None,
-    reserve: opt.Reserve = None,
-    spill: opt.Spill = None,
-    protect: opt.Protect = None,
-    no_fallback: opt.NoFallback = False,
     dry_run: opt.DryRun = False,
-    jobs: opt.Jobs = None,
-    state_dir: opt.StateDir = None,
     subagents: opt.Subagents = False,
     format: opt.Format = None,
     output: opt.Output = None,
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
-    *,
-    remote: Mapping[str, Any],
 ) -> int:
     """Replay sessions and hold them to the budgets of the settings file; exit status 1 where one is broken.
 
@@ -94,23 +80,6 @@ def check(
         raise UsageError("check needs at least one transcript: a file, a directory, a pattern, or - for stdin")
     if update_baseline and baseline is None:
         raise UsageError("--update-baseline needs --baseline FILE")
-    flags = {
-        "compactor": compactor,
-        "window": window,
-        "history": history,
-        "recorded": recorded,
-        "meter": meter,
-        "summarizer": summarizer,
-        "summary_tokens": summary_tokens,
-        "overhead": overhead,
-        "reserve": reserve,
-        "spill": spill,
-        "protect": protect,
-        "fallback": False if no_fallback else None,
-        "jobs": jobs,
-        "state_dir": state_dir,
-        **remote,
-    }
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("check", format, output)
     level = Level(_level(fail_on))

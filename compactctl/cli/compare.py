@@ -37,7 +37,7 @@ SUMMARIZER = "summarizer"
 _ROOM = "compactctl.compactors"
 
 
-@opt.summarizer_flags
+@opt.setting_flags("compactor")
 def compare(
     paths: opt.Paths = None,
     compactor: Annotated[
@@ -48,29 +48,15 @@ def compare(
         list[str] | None,
         typer.Option("--set", help="NAME.OPTION=VALUE for one of them, OPTION=VALUE for all that have it; repeatable."),
     ] = None,
-    window: opt.Window = None,
-    history: opt.History = None,
-    recorded: opt.Recorded = None,
-    meter: opt.Meter = None,
-    summarizer: opt.SummarizerName = None,
-    summary_tokens: opt.SummaryTokens = None,
-    measures: opt.Measures = None,
-    overhead: opt.Overhead = None,
-    reserve: opt.Reserve = None,
-    spill: opt.Spill = None,
-    protect: opt.Protect = None,
-    no_fallback: opt.NoFallback = False,
+    *,
+    flags: Mapping[str, Any],
     dry_run: opt.DryRun = False,
-    jobs: opt.Jobs = None,
-    state_dir: opt.StateDir = None,
     subagents: opt.Subagents = False,
     format: opt.Format = None,
     output: opt.Output = None,
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
-    *,
-    remote: Mapping[str, Any],
 ) -> int:
     """Put compactors side by side on the same sessions: one table, the best of each column marked.
 
@@ -87,23 +73,6 @@ def compare(
     """
     if not paths:
         raise UsageError("compare needs at least one transcript: a file, a directory, a pattern, or - for stdin")
-    flags = {
-        "window": window,
-        "history": history,
-        "recorded": recorded,
-        "meter": meter,
-        "summarizer": summarizer,
-        "summary_tokens": summary_tokens,
-        "measures": measures,
-        "overhead": overhead,
-        "reserve": reserve,
-        "spill": spill,
-        "protect": protect,
-        "fallback": False if no_fallback else None,
-        "jobs": jobs,
-        "state_dir": state_dir,
-        **remote,
-    }
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("compare", format, output)
     chosen = compactor or [settings["compactor"]]

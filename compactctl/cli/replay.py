@@ -26,30 +26,17 @@ if TYPE_CHECKING:
     from compactctl.summarizers._plan import Planner
 
 
-@opt.summarizer_flags
+@opt.setting_flags()
 def replay(
     paths: opt.Paths = None,
-    compactor: opt.Compactor = None,
-    window: opt.Window = None,
-    history: opt.History = None,
-    recorded: opt.Recorded = None,
-    meter: opt.Meter = None,
-    summarizer: opt.SummarizerName = None,
-    summary_tokens: opt.SummaryTokens = None,
-    measures: opt.Measures = None,
+    *,
+    flags: Mapping[str, Any],
     set: opt.Set = None,
     compact_at: Annotated[
         list[int] | None, typer.Option(help="The user's /compact before this turn; repeatable.")
     ] = None,
-    overhead: opt.Overhead = None,
-    reserve: opt.Reserve = None,
-    spill: opt.Spill = None,
-    protect: opt.Protect = None,
-    no_fallback: opt.NoFallback = False,
     extract_memories: opt.ExtractMemories = False,
     dry_run: opt.DryRun = False,
-    jobs: opt.Jobs = None,
-    state_dir: opt.StateDir = None,
     records_dir: opt.RecordsDir = None,
     wait: opt.Wait = None,
     subagents: opt.Subagents = False,
@@ -60,8 +47,6 @@ def replay(
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
     verbose: opt.Verbose = False,
-    *,
-    remote: Mapping[str, Any],
 ) -> int:
     """Replay sessions turn by turn through a compactor, and say what each tier did.
 
@@ -76,27 +61,8 @@ def replay(
     """
     if not paths:
         raise UsageError("replay needs at least one transcript: a file, a directory, a pattern, or - for stdin")
-    flags = {
-        "compactor": compactor,
-        "window": window,
-        "history": history,
-        "recorded": recorded,
-        "meter": meter,
-        "summarizer": summarizer,
-        "summary_tokens": summary_tokens,
-        "measures": measures,
-        "overhead": overhead,
-        "reserve": reserve,
-        "spill": spill,
-        "protect": protect,
-        "fallback": False if no_fallback else None,
-        "jobs": jobs,
-        "state_dir": state_dir,
-        "records_dir": records_dir,
-        "extract_memories": True if extract_memories else None,
-        **remote,
-    }
-    settings = opt.resolved(flags, config, no_config, set)
+    own = {"records_dir": records_dir, "extract_memories": True if extract_memories else None}
+    settings = opt.resolved({**flags, **own}, config, no_config, set)
     wanted = targets(format, output)
     setup = setup_of(settings, frozenset(compact_at or ()))
     screen = wanted[0].report.name == "table"

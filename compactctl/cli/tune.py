@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _NEEDED = ("m1", "m3", "m5", "m6", "m8")
 
 
-@opt.summarizer_flags
+@opt.setting_flags()
 def tune(
     paths: opt.Paths = None,
     grid: Annotated[
@@ -58,33 +58,18 @@ def tune(
         Path | None, typer.Option("--write", help="Write the chosen options into this settings file.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
-    compactor: opt.Compactor = None,
-    window: opt.Window = None,
-    history: opt.History = None,
-    recorded: opt.Recorded = None,
-    meter: opt.Meter = None,
-    summarizer: opt.SummarizerName = None,
-    summary_tokens: opt.SummaryTokens = None,
-    measures: opt.Measures = None,
+    *,
+    flags: Mapping[str, Any],
     set: opt.Set = None,
-    overhead: opt.Overhead = None,
-    reserve: opt.Reserve = None,
-    spill: opt.Spill = None,
-    protect: opt.Protect = None,
-    no_fallback: opt.NoFallback = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Keep nothing for --resume; of a model, show the plan and stop.")
     ] = False,
-    jobs: opt.Jobs = None,
-    state_dir: opt.StateDir = None,
     subagents: opt.Subagents = False,
     format: opt.Format = None,
     output: opt.Output = None,
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
-    *,
-    remote: Mapping[str, Any],
 ) -> int:
     """Try many settings on recorded sessions: what each costs, what it forgets, how full the window gets.
 
@@ -103,24 +88,6 @@ def tune(
         raise UsageError("tune needs at least one transcript: a file, a directory, a pattern, or - for stdin")
     if not grid:
         raise UsageError("tune needs a --grid, for example --grid soft=0.60:0.80:0.02")
-    flags = {
-        "compactor": compactor,
-        "window": window,
-        "history": history,
-        "recorded": recorded,
-        "meter": meter,
-        "summarizer": summarizer,
-        "summary_tokens": summary_tokens,
-        "measures": measures,
-        "overhead": overhead,
-        "reserve": reserve,
-        "spill": spill,
-        "protect": protect,
-        "fallback": False if no_fallback else None,
-        "jobs": jobs,
-        "state_dir": state_dir,
-        **remote,
-    }
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("tune", format, output)
     setup = setup_of(settings)
