@@ -159,8 +159,9 @@ def refuse_unsafe_files(
     if not there:
         return
     lists = [argument[1:] for argument in arguments if argument.startswith("@")]
-    for name in [*(candidate.path for candidate in found.candidates if candidate.path != "-"), *lists]:
+    for name in [*(candidate.path for candidate in found.candidates), *lists]:
         with suppress(OSError, ValueError):
-            seen = os.stat(name)  # noqa: PTH116 - may be any bytes
+            # stdin may well be one of these files.
+            seen = os.fstat(0) if name == "-" else os.stat(name)  # noqa: PTH116 - may be any bytes
             if (seen.st_dev, seen.st_ino) in there:
                 raise UsageError(f"{there[(seen.st_dev, seen.st_ino)]}: this is an input; write it elsewhere")

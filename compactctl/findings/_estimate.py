@@ -32,8 +32,12 @@ def _estimate(case: Case) -> Shown | None:
     advice = "let it count real tokens (--meter calibrated)"
     if LOW <= slope <= HIGH and overhead > 0:
         advice += f", or name the fixed part (--overhead {round(overhead / slope)})"
-    elif levels and ratio > HIGH:
-        advice += f", or multiply the thresholds by {1 / ratio:.2f}"
+    elif levels and ratio > HIGH and level > overhead:
+        # The decision tokens at which the real ones are what the threshold says; the fixed part does not scale.
+        lower = (level - overhead) / slope
+        advice += (
+            f", or lower the thresholds ({name} {lower / window:.2f} acts at {level / window:.2f} of the real window)"
+        )
     return Shown(
         f"the compactor counts {what}: a fixed part of {overhead:,.0f} tokens that it does not see, and {slope:.2f} "
         f"real tokens for each {meter} token{really}",

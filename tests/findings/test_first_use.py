@@ -109,3 +109,16 @@ def test_a_key_selects_its_measure(scene: Scene) -> None:
     messages = [scene.user(), *scene.steps(2), scene.end()]
     chosen = scene.judge(messages, names=["m3.cost_usd", "m3"]).measured
     assert {key.partition(".")[0] for key in chosen} == {"m3"}
+
+
+def test_the_lower_threshold_that_is_advised_leaves_the_fixed_part_as_it_is(scene: Scene) -> None:
+    """40,000 + bytes x 0.4 is 40,000 + 1.6 x tokens of 4 bytes: 160,000 of them stand at (160,000 - 40,000) / 1.6."""
+    found = scene.judge(charged(scene, 40_000, 0.4, 10), window=200_000).finding("estimate-off")
+
+    # 75,000 / 200,000 = 0.375, which prints as 0.38 or 0.37 with the rounding of the recorded counts.
+    assert found.advice.endswith(
+        (
+            "(full_threshold 0.38 acts at 0.80 of the real window)",
+            "(full_threshold 0.37 acts at 0.80 of the real window)",
+        )
+    )

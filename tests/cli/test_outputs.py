@@ -1,0 +1,47 @@
+"""What is to be written never destroys what is read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINES = b'{"role":"user","content":"Fix it."}\n{"role":"assistant","content":"Done."}\n'
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect", "-", "-f", "json", "-o"),
+        ("convert", "-", "-o"),
+        ("replay", "-", "--dry-run", "-o"),
+        ("check", "-", "-o"),
+        ("compare", "-", "-o"),
+        ("tune", "-", "--grid", "soft=0.7:0.8:0.1", "-o"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_transcript_on_stdin_is_never_the_output(tmp_path: Path, arguments: Sequence[str]) -> None:
+    """Where stdin is the file that would be written, under whatever name, the command refuses and leaves it alone."""
+    path, other = tmp_path / "session.json", tmp_path / "other.json"
+    path.write_bytes(LINES)
+    (tmp_path / "compactctl.toml").write_text('[[budgets]]\nmeasure = "m1.overshoot_turns"\nmax = 0\n')
+    os.link(path, other)
+    for name in (path, other):
+        with path.open("rb") as stream:
+            done = subprocess.run(
+                [sys.executable, "-m", "compactctl", *arguments, str(name)],
+                stdin=stream,
+                capture_output=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                cwd=tmp_path,
+                check=False,
+            )
+
+        assert (done.returncode, b"this is an input" in done.stderr) == (2, True), done.stderr
+        assert path.read_bytes() == other.read_bytes() == LINES
