@@ -106,8 +106,8 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
     if all(point is not present for point, _ in shown):
         shown.append((present, 0))
     names = [parameter["name"] for parameter in document["grid"]["parameters"]]
-    front = "Pareto front, cheapest first (* present, > recommended)"
-    paper.line(front if listed else "No point passes every gate; the present setting (*)", "bold")
+    title = "Pareto front, cheapest first (* present, > recommended)"
+    paper.line(title if listed else "No point passes every gate; the present setting (*)", "bold")
     rows = [["", *names, *(f"{objective_name(o)} ({o['key']})" for o in objectives), ""]]
     rows.extend(
         [
