@@ -14,8 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 
 from compactctl.context.conversation import conversation_text
+from compactctl.context.counting import Meter, MeterContext
 from compactctl.context.passing import Leap, Pass
-from compactctl.context.view import Meter, MeterContext, View
+from compactctl.context.view import View
 from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger, Usage
 
 __all__ = [

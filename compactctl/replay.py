@@ -14,10 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
+from compactctl.context.counting import Meter, Standing
 from compactctl.context.lived import as_cleared
 from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Kind, Meter, Standing, View
+from compactctl.context.view import Base, Kind, View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import (
     SYSTEM,
@@ -93,7 +94,7 @@ def base_of(
 
 def overhead_weight(meter: Meter, tokens: int) -> int:
     """Give the weight that a number of tokens has under a meter: the smallest that counts for so many."""
-    from compactctl.context.view import MeterContext
+    from compactctl.context.counting import MeterContext
 
     context, high = MeterContext(0, False), 1
     if tokens <= 0:

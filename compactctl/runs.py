@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from compactctl.context.counting import Meter
 from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader, OffloaderBase
 from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
-from compactctl.context.view import Base, Meter
+from compactctl.context.view import Base
 from compactctl.findings import Finding, Situation, find
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.meters import best_meter, make_meter

@@ -13,8 +13,8 @@ import compactctl
 from compactctl.cli._summarizer import shaping_options, summarizer_for
 from compactctl.compactors._user import load_compactor
 from compactctl.context.composition import Composition
+from compactctl.context.counting import MeterContext
 from compactctl.context.pairing import open_pairs
-from compactctl.context.view import MeterContext
 from compactctl.context.window import choose_window
 from compactctl.errors import StoreError
 from compactctl.measures._spec import MeasureSpec

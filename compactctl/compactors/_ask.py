@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compactctl.context.view import Meter, MeterContext
+from compactctl.context.counting import Meter, MeterContext
 from compactctl.errors import SummarizerError
 from compactctl.model import USER, Anchor, Message
 from compactctl.ports import Summarizer, SummaryFormat, SummaryRequest

@@ -6,9 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from compactctl.context.counting import MeterContext
+from compactctl.context.lazy import LazyMessages
 from compactctl.context.offload import SPILL_MARKER, NullOffloader, OffloaderBase
 from compactctl.context.passing import Passing
-from compactctl.context.view import Base, Item, Kind, LazyMessages, MeterContext, View
+from compactctl.context.view import Base, Item, Kind, View
 from compactctl.errors import OffloadError
 from compactctl.model import Message, OffloadEntry
 from compactctl.ports import Offloader

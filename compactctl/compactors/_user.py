@@ -16,7 +16,8 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor, ListFace
-from compactctl.context.view import Meter, View
+from compactctl.context.counting import Meter
+from compactctl.context.view import View
 from compactctl.errors import CompactctlError, MissingPathError, UsageError
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Message, Session, Trigger

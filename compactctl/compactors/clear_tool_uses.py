@@ -7,7 +7,8 @@ from typing import Any
 
 from compactctl.compactors._clearing import Clearing
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
-from compactctl.context.view import Meter, MeterContext, View
+from compactctl.context.counting import Meter, MeterContext
+from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Session, Tier, Trigger
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Step

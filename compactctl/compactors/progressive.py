@@ -8,8 +8,8 @@ from typing import Any
 from compactctl.compactors._fallback import Fallback
 from compactctl.compactors._tier_policy import TierPolicy, safer_options, thresholds_in_order, tier_options
 from compactctl.compactors._tiers import TieredCompactor
+from compactctl.context.counting import Meter
 from compactctl.context.offload import DEFAULT_THRESHOLD
-from compactctl.context.view import Meter
 from compactctl.model import Session
 from compactctl.ports import (
     Clock,

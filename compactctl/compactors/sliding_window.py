@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
-from compactctl.context.view import Meter, View
+from compactctl.context.counting import Meter
+from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Session, Tier, Trigger
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step

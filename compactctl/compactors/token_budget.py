@@ -7,7 +7,8 @@ from typing import Any
 
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.context.budget import DEFAULT_MAX_TOKENS, DEFAULT_MIN_TAIL, last_message_only, truncated
-from compactctl.context.view import Meter, View
+from compactctl.context.counting import Meter
+from compactctl.context.view import View
 from compactctl.context.weights import weight_reaching
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Session, Tier, Trigger

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
+from compactctl.context.counting import Meter, MeterContext
 from compactctl.context.cuts import balanced_cut, balanced_cut_after
-from compactctl.context.view import Meter, MeterContext, View
+from compactctl.context.view import View
 from compactctl.context.weights import weight_reaching
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Session, Tier, Trigger

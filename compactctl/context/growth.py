@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from compactctl.context.view import Meter, MeterContext, View
+from compactctl.context.counting import Meter, MeterContext
+from compactctl.context.view import View
 
 
 class Run(NamedTuple):

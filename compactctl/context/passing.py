@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from compactctl.context.counting import Meter, MeterContext
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Item, Meter, MeterContext, View
+from compactctl.context.view import Base, Item, View
 from compactctl.context.weights import weight_where
 from compactctl.model import OffloadEntry
 

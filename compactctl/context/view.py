@@ -9,48 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, overload
 
 from msgspec import Struct
 
+from compactctl.context.counting import Meter, MeterContext, Standing
+from compactctl.context.lazy import LazyMessages
 from compactctl.context.pairing import PairIndex, stand_in, walk_pairs
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, Message, byte_length
-
-
-class Standing(IntEnum):
-    """What a view has to do with what was recorded; only CHANGED is false, and True is as good as RECORDED."""
-
-    CHANGED = 0  # nobody ever sent it
-    RECORDED = 1  # all that was recorded, as if the harness had never compacted
-    SENT = 2  # what the harness sent, its own compactions included, also those that left no record
-
-
-class MeterContext(NamedTuple):
-    """Where a total is asked for: before which turn, and what the view has to do with the recorded history."""
-
-    turn: int
-    pristine: int
-
-
-class Meter(Protocol):
-    """Counts tokens. Weights are additive integers in the meter's own unit; ``tokens`` turns a total into tokens."""
-
-    @property
-    def name(self) -> str:
-        """The name that users write and reports print."""
-
-    @property
-    def steady(self) -> bool:
-        """Whether ``tokens`` depends on the total alone and never falls when it grows."""
-
-    def weigh(self, message: Message) -> int:
-        """Give the weight of one message."""
-
-    def tokens(self, weight: int, context: MeterContext) -> int:
-        """Give the tokens of a view of this total weight."""
 
 
 class Kind(IntEnum):
@@ -538,13 +507,17 @@ class View(Sequence[Message]):
         orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id, made)}
         answered = {self.message(i).tool_call_id for i in range(start, left)}
         missing = [c.id for c in open_calls if c.id not in answered and not self._is_answered(c.id)]
+        # A result that is kept though it does not stand directly behind its call, which a later cut may take away
+        # without touching the result, or a call that is answered elsewhere: then the place tells no longer.
+        behind = {self.message(i).tool_call_id for i in range(right, lead) if i not in orphans}
+        whole = behind <= made and (left == right or not behind) and made <= answered | behind | {*missing}
         # Whatever the cut tore is mended below, and where it tore nothing this very view is whole.
-        self._seam = None
+        self._seam, self._tidy = None, whole
         view = self
         if orphans:
-            view = view._put(right, lead, [self.item(i) for i in range(right, lead) if i not in orphans], True, None)
+            view = view._put(right, lead, [self.item(i) for i in range(right, lead) if i not in orphans], whole, None)
         if missing:
-            view = view._put(start, start, [self._stand_in(call_id) for call_id in missing], True, None)
+            view = view._put(start, start, [self._stand_in(call_id) for call_id in missing], whole, None)
         return view
 
     def _is_called(self, call_id: str, made: set[str]) -> bool:
@@ -562,34 +535,3 @@ class View(Sequence[Message]):
         return self.base.pairs.answered_between(call_id, self.lo, self.hi) or any(
             item.message.tool_call_id == call_id for item in self._own[: self._own_length]
         )
-
-
-class LazyMessages(Sequence[Message]):
-    """A known number of messages as a sequence that costs nothing until someone looks into it."""
-
-    __slots__ = ("_length", "_listed", "_make")
-
-    def __init__(self, length: int, make: Callable[[], list[Message]]) -> None:
-        self._length = length
-        self._make = make
-        self._listed: list[Message] | None = None
-
-    def _messages(self) -> list[Message]:
-        if self._listed is None:
-            self._listed = self._make()
-        return self._listed
-
-    def __len__(self) -> int:
-        return self._length
-
-    @overload
-    def __getitem__(self, at: int) -> Message: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[Message]: ...
-
-    def __getitem__(self, at: int | slice) -> Message | list[Message]:
-        return self._messages()[at]
-
-    def __iter__(self) -> Iterator[Message]:
-        return iter(self._messages())

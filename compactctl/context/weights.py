@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compactctl.context.view import Meter, MeterContext
+from compactctl.context.counting import Meter, MeterContext
 
 
 def weight_where(meter: Meter, is_enough: Callable[[int], bool]) -> int:

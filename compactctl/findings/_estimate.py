@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactctl.context.view import MeterContext, Standing
+from compactctl.context.counting import MeterContext, Standing
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown
 from compactctl.meters._images import base64_length, image_count
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.findings._estimate import ESTIMATE_OFF
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
 from compactctl.measures._load import load_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.measures._load import Cut, load_of
 from compactctl.measures._spec import Measured, Prices, Trace
 from compactctl.model import ASSISTANT, Message

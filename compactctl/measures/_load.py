@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compactctl.context.counting import MeterContext, Standing
 from compactctl.context.prefix import shared_messages
 from compactctl.context.scale import Scale
-from compactctl.context.view import MeterContext, Standing, View
+from compactctl.context.view import View
 from compactctl.measures._own import Change, Piece, cut_pieces, own_changes
 from compactctl.measures._spec import Trace
 

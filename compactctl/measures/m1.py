@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import median
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.measures._load import load_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.measures._cost import replay_cost, summarizer_cost
 from compactctl.measures._load import load_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share

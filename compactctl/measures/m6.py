@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import compress, filterfalse
 
+from compactctl.context.counting import MeterContext
 from compactctl.context.scale import Scale
-from compactctl.context.view import MeterContext
 from compactctl.measures._facts import facts_of
 from compactctl.measures._own import own_changes
 from compactctl.measures._sight import Found, Queries, Sight

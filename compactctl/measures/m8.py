@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
 from compactctl.model import CompactionRecord, Tier
 from compactctl.ports import Span

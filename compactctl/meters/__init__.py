@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from compactctl.context.view import Meter
+from compactctl.context.counting import Meter
 from compactctl.model import Session
 from compactctl.ports import MeterSpec, RankSource
 from compactctl.registry import plugin

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.errors import UsageError
 from compactctl.meters._images import IMAGE_TOKENS, image_count
 from compactctl.model import Message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactctl.context.view import Meter, MeterContext
+from compactctl.context.counting import Meter, MeterContext
 from compactctl.meters._fit import Calibrated, fit_usage
 from compactctl.meters._recorded import Timeline
 from compactctl.model import Message, Session

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.meters._bytes import message_bytes
 from compactctl.meters._images import BASE64_TOKENS, IMAGE_TOKENS, base64_length, image_count
 from compactctl.meters._recorded import Segment, segments

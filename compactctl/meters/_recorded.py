@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compactctl.context.view import Standing
+from compactctl.context.counting import Standing
 from compactctl.model import ASSISTANT, Session, Usage
 
 # A prompt that falls by more than this share while the history only grew was cut by the harness without a record of it.

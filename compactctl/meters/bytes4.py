@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.meters._bytes import message_bytes
 from compactctl.model import Message, Session
 from compactctl.ports import MeterSpec, RankSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.meters._images import IMAGE_TOKENS, image_count
 from compactctl.model import ASSISTANT, SYSTEM, Message, Session
 from compactctl.ports import MeterSpec, RankSource

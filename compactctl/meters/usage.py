@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from compactctl.context.view import MeterContext, Standing
+from compactctl.context.counting import MeterContext, Standing
 from compactctl.meters._bytes import message_bytes
 from compactctl.meters._fit import ASSUMED_BYTES, Calibrated, Fit, fit_usage
 from compactctl.meters._images import IMAGE_TOKENS, image_count

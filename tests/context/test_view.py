@@ -185,3 +185,18 @@ def test_no_view_of_altered_messages_is_pristine() -> None:
 
     assert Base(messages, METER).view(0).pristine
     assert not Base(messages, METER, altered=True).view(0).pristine
+
+
+def test_a_message_between_a_call_and_its_result_keeps_no_orphan_when_the_call_goes() -> None:
+    """[task, call, summary, result] without its first two messages is [summary]: the result lost its call."""
+    recorded = [
+        Message(USER, "task"),
+        Message(ASSISTANT, "", (ToolCall("c", "bash", "{}"),)),
+        Message(TOOL, "ok", tool_call_id="c"),
+        Message(ASSISTANT, ""),
+    ]
+    view = Base(recorded, METER).view(1)
+    apart = view.replaced(2, 2, [view.made(Message(USER, "summary"), Kind.SUMMARY)]).repaired()
+    assert [message.content for message in apart] == ["task", "", "summary", "ok"]
+
+    assert [message.content for message in apart.replaced(0, 2, ()).repaired()] == ["summary"]

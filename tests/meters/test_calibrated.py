@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactctl.context.view import MeterContext, Standing
+from compactctl.context.counting import MeterContext, Standing
 from compactctl.errors import UsageError
 from compactctl.meters import best_meter, make_meter
 from compactctl.meters._choose import Recorded, WithOverhead

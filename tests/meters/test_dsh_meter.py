@@ -1,6 +1,6 @@
 """The dsh meter prices blocks as dsh's own heuristic does."""
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.meters._images import IMAGE_TOKENS
 from compactctl.meters.dsh import Dsh
 from compactctl.model import Message, Parts, ToolCall

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from compactctl.context.view import MeterContext
+from compactctl.context.counting import MeterContext
 from compactctl.errors import UnknownNameError, UsageError
 from compactctl.meters import make_meter
 from compactctl.meters._bpe import CALL_TOKENS, LONGEST_RUN, MESSAGE_TOKENS, Encoding, Exact, exact_meter, guarded

@@ -1,0 +1,41 @@
+"""What counts: a meter, and what it is asked about."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from compactctl.model import Message
+
+
+class Standing(IntEnum):
+    """What a view has to do with what was recorded; only CHANGED is false, and True is as good as RECORDED."""
+
+    CHANGED = 0  # nobody ever sent it
+    RECORDED = 1  # all that was recorded, as if the harness had never compacted
+    SENT = 2  # what the harness sent, its own compactions included, also those that left no record
+
+
+class MeterContext(NamedTuple):
+    """Where a total is asked for: before which turn, and what the view has to do with the recorded history."""
+
+    turn: int
+    pristine: int
+
+
+class Meter(Protocol):
+    """Counts tokens. Weights are additive integers in the meter's own unit; ``tokens`` turns a total into tokens."""
+
+    @property
+    def name(self) -> str:
+        """The name that users write and reports print."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether ``tokens`` depends on the total alone and never falls when it grows."""
+
+    def weigh(self, message: Message) -> int:
+        """Give the weight of one message."""
+
+    def tokens(self, weight: int, context: MeterContext) -> int:
+        """Give the tokens of a view of this total weight."""
