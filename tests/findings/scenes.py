@@ -170,3 +170,56 @@ def lines(size: int) -> str:
     """Give lines of plain words, exactly ``size`` characters."""
     line = "all checks of this part passed without a word\n"
     return (line * (size // len(line) + 1))[:size]
+
+
+GOOD = "### User Intent\nPlease fix the parser.\n## Summary\nThe parser is being fixed."
+
+
+class KeepsTheLast:
+    """A user's compactor that keeps the system message and the newest messages, whatever they are."""
+
+    def __init__(self, count: int, above: int) -> None:
+        self.count = count
+        self.above = above
+
+    def compact(self, messages: Sequence[Message]) -> list[Message]:
+        """Cut without looking."""
+        if len(messages) <= self.above:
+            return list(messages)
+        return [messages[0], *messages[-self.count :]]
+
+
+class Summarises:
+    """A user's compactor that puts one text in place of all but the newest messages."""
+
+    def __init__(self, text: str, count: int, above: int) -> None:
+        self.text = text
+        self.count = count
+        self.above = above
+
+    def compact(self, messages: Sequence[Message]) -> list[Message]:
+        """Replace the head."""
+        if len(messages) <= self.above:
+            return list(messages)
+        return [messages[0], Message("user", self.text), *messages[-self.count :]]
+
+
+def growing(scene: Scene, count: int = 40, size: int = 400) -> list[Message]:
+    """A session that grows by about 110 decision tokens a turn."""
+    return [scene.system(), scene.user(), *scene.steps(count, size), scene.end()]
+
+
+def charged(scene: Scene, overhead: int, rate: float, count: int = 10, size: int = 4000) -> list[Message]:
+    """A session whose prompts were recorded as ``overhead`` + bytes * ``rate``."""
+    messages = [scene.system(), scene.user()]
+    for _ in range(count):
+        messages += scene.step(size, prompt=round(overhead + bytes_of(messages) * rate))
+    return [*messages, scene.end(round(overhead + bytes_of(messages) * rate))]
+
+
+def bytes_of(messages: Sequence[Message]) -> int:
+    """Give the bytes of these messages as harness9 counts them."""
+    return sum(
+        len(m.content.encode()) + len(m.tool_call_id) + sum(len(c.id + c.name + c.arguments) for c in m.tool_calls)
+        for m in messages
+    )
