@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
+from typing import Any
 
 from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._fallback import BudgetFallback, Fallback, ListFallback
@@ -29,7 +30,7 @@ from compactctl.context.view import Kind, View
 from compactctl.context.weights import weight_where
 from compactctl.errors import StoreError, SummarizerError
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Tier, Trigger
+from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger
 from compactctl.ports import (
     Clock,
     Compactor,
@@ -37,6 +38,7 @@ from compactctl.ports import (
     HistoryMode,
     MemoryExtractor,
     Offloader,
+    Ports,
     Quiet,
     RecordStore,
     Step,
@@ -45,6 +47,22 @@ from compactctl.ports import (
 )
 
 EMERGENCY_ERROR = "emergency fallback: forced truncation"
+
+
+def from_ports(session: Session | None, ports: Ports) -> dict[str, Any]:
+    """Give the arguments that every tiered compactor takes from its surroundings, by name."""
+    return {
+        "summarizer": ports.summarizer,
+        "context_window": ports.context_window,
+        "offloader": ports.offloader,
+        "session_id": session.id if session else "",
+        "memory_extractor": ports.memory_extractor,
+        "todo_injector": ports.todo_injector,
+        "meter": ports.meter,
+        "clock": ports.clock,
+        "summary_tokens": ports.summary_tokens,
+        "protect": ports.protect,
+    }
 
 
 class TieredCompactor(ListFace):

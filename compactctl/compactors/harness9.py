@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactctl.compactors._tier_policy import policy_of, thresholds_in_order, tier_options
-from compactctl.compactors._tiers import TieredCompactor
+from compactctl.compactors._tiers import TieredCompactor, from_ports
 from compactctl.model import Session
 from compactctl.ports import CompactorSpec, HistoryMode, Ports
 
@@ -24,19 +24,7 @@ class Harness9Compactor(TieredCompactor):
 
 def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> Harness9Compactor:
     policy = policy_of(options, write_back_emergency=True, emergency_keeps_task=True, manual_is_forced=False)
-    return Harness9Compactor(
-        ports.summarizer,
-        ports.context_window,
-        policy,
-        offloader=ports.offloader,
-        session_id=session.id if session else "",
-        memory_extractor=ports.memory_extractor,
-        todo_injector=ports.todo_injector,
-        meter=ports.meter,
-        clock=ports.clock,
-        summary_tokens=ports.summary_tokens,
-        protect=ports.protect,
-    )
+    return Harness9Compactor(policy=policy, **from_ports(session, ports))
 
 
 COMPACTOR = CompactorSpec(

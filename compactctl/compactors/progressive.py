@@ -7,7 +7,7 @@ from typing import Any
 
 from compactctl.compactors._fallback import Fallback
 from compactctl.compactors._tier_policy import TierPolicy, safer_options, thresholds_in_order, tier_options
-from compactctl.compactors._tiers import TieredCompactor
+from compactctl.compactors._tiers import TieredCompactor, from_ports
 from compactctl.context.counting import Meter
 from compactctl.context.offload import DEFAULT_THRESHOLD
 from compactctl.model import Session
@@ -100,19 +100,7 @@ class ProgressiveCompactor(TieredCompactor):
 
 
 def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> ProgressiveCompactor:
-    return ProgressiveCompactor(
-        ports.summarizer,
-        ports.context_window,
-        offloader=ports.offloader,
-        session_id=session.id if session else "",
-        memory_extractor=ports.memory_extractor,
-        todo_injector=ports.todo_injector,
-        meter=ports.meter,
-        clock=ports.clock,
-        summary_tokens=ports.summary_tokens,
-        protect=ports.protect,
-        **options,
-    )
+    return ProgressiveCompactor(**from_ports(session, ports), **options)
 
 
 COMPACTOR = CompactorSpec(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compactctl.context.anchors import HEADERS, MISSING, SUMMARY_HEADING, anchor_blocks
+from compactctl.context.sections import DSH_HEADINGS
 from compactctl.errors import SummarizerError
 from compactctl.model import Anchor, Message
 
@@ -25,14 +26,7 @@ _TITLES = (
     "Summary",
     "Active Tasks",
     "Offloaded References",
-    "Primary Request and Intent",
-    "Key Technical Concepts",
-    "Files and Code",
-    "Errors and Fixes",
-    "Pending Jobs",
-    "Current Work",
-    "Next Step",
-    "Critical Context",
+    *DSH_HEADINGS,
 )
 _TITLE = "|".join(re.escape(title).replace(r"\ ", r"\s+") for title in sorted(_TITLES, key=len, reverse=True))
 # A heading of ours at any level, also quoted, listed or in bold, or any heading of the level that opens a section.

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from compactctl.context.anchors import parse_anchors_and_summary
 from compactctl.context.fence import Fence, Reading, read_anchors, read_prose, read_sections, unfence
 from compactctl.context.provenance import check_anchors
+from compactctl.context.sections import DSH_HEADINGS, DSH_NOTHING
 from compactctl.errors import SummarizerError
 from compactctl.model import Anchor, byte_length
 from compactctl.ports import SummaryFormat, SummaryReply, SummaryRequest
 from compactctl.summarizers._chat import Chat, Completion, Prompt, request_key
 from compactctl.summarizers._failure import FINAL, LASTING, Failure, failure
 from compactctl.summarizers._prompts import summary_prompt
-from compactctl.summarizers._sections import DSH_HEADINGS, DSH_NOTHING
 from compactctl.summarizers._spending import Caps, Spending
 
 

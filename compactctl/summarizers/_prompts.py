@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from compactctl.context.anchors import HEADERS
 from compactctl.context.fence import ANSWER, Fence, fenced_lines
+from compactctl.context.sections import DSH_HEADINGS, DSH_NOTHING
 from compactctl.model import AnchorType, Message
 from compactctl.ports import SummaryFormat, SummaryRequest
 from compactctl.summarizers._chat import Prompt
-from compactctl.summarizers._sections import DSH_HEADINGS, DSH_NOTHING
 
 PROMPT_VERSION = "1"
 CONVERSATION, PREVIOUS = "conversation", "previous summary"

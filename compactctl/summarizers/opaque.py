@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from compactctl.context.anchors import MISSING, SUMMARY_HEADING, anchor_blocks
+from compactctl.context.sections import DSH_HEADINGS, DSH_NOTHING
 from compactctl.model import Anchor, AnchorType
 from compactctl.ports import BlobStore, SummarizerSpec, SummaryFormat, SummaryReply, SummaryRequest
-from compactctl.summarizers._sections import DSH_HEADINGS, DSH_NOTHING
 
 BYTES_PER_TOKEN = 4
 _FILLER = "This summary is opaque. "

@@ -13,10 +13,10 @@ from typing import Any
 
 from compactctl.context.anchors import HEADERS, MISSING, SUMMARY_HEADING, parse_anchors_and_summary
 from compactctl.context.fence import neutralise, one_line
+from compactctl.context.sections import DSH_HEADINGS, DSH_NOTHING
 from compactctl.model import ASSISTANT, AnchorType, byte_length
 from compactctl.ports import BlobStore, SummarizerSpec, SummaryFormat, SummaryReply, SummaryRequest
 from compactctl.summarizers._facts import Ledgers, Span, is_summary
-from compactctl.summarizers._sections import DSH_HEADINGS, DSH_NOTHING
 
 BYTES_PER_TOKEN = 4
 # How far back names are counted, and how many speeches are read for decisions: what is older is in the last summary.

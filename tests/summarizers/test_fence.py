@@ -10,13 +10,13 @@ from hypothesis import given, settings, strategies as st
 from compactctl.context.anchors import COMPACTION_MARKER, HEADERS, MISSING, parse_anchors_and_summary
 from compactctl.context.fence import Fence, fenced_lines, neutralise, one_line, read_anchors, read_sections, unfence
 from compactctl.context.provenance import check_anchors
+from compactctl.context.sections import DSH_HEADINGS
 from compactctl.errors import SummarizerError
 from compactctl.model import Anchor, AnchorType, Message, ToolCall
 from compactctl.ports import SummaryRequest
 from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._prompts import summary_prompt
-from compactctl.summarizers._sections import DSH_HEADINGS
 from compactctl.summarizers.stub import StubSummarizer
 
 NONCE = "00c0ffee00c0ffee"

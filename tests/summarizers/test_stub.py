@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from compactctl.context.anchors import MISSING, parse_anchors_and_summary, previous_text
+from compactctl.context.sections import DSH_HEADINGS
 from compactctl.model import Anchor, AnchorType, Message, ToolCall, byte_length
 from compactctl.ports import SummaryFormat, SummaryRequest
 from compactctl.summarizers import opaque, stub
-from compactctl.summarizers._sections import DSH_HEADINGS
 
 GOAL = "Make the parser accept empty rows.\nNever touch the schema file."
 

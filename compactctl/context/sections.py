@@ -1,4 +1,4 @@
-"""The headings of the summary forms other than anchors (dsh.md 2.5), shared by the summarizers that write them."""
+"""The headings of the summary forms other than anchors (dsh.md 2.5): what summarizers write and the fence guards."""
 
 from __future__ import annotations
 
