@@ -25,11 +25,11 @@ class Choice:
 
 @dataclass(slots=True)
 class Damage:
-    """Lines of the state directory that could not be used, and sessions without a complete run, for the user."""
+    """Lines that could not be used, and sessions without a complete run or without any record, for the user."""
 
     warnings: list[str] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
-    without_records: int = 0
+    without_records: list[str] = field(default_factory=list)
 
     def count(self, label: str, counts: LogCounts) -> None:
         """Add what one file gave: lines that are damaged, and a torn last line."""
@@ -114,7 +114,7 @@ def run_lines(store: Store, name: str, choice: Choice, damage: Damage) -> Iterat
         if runs:
             damage.incomplete.append(name)
         else:
-            damage.without_records += 1
+            damage.without_records.append(name)
 
 
 def _turn_lines(store: Store, name: str, counts: LogCounts) -> dict[str, RunLines]:

@@ -145,6 +145,9 @@ def _unmatched(
                 f"session {name!r} has no {f'run {run!r}' if run else 'complete run'} and is not shown; replay it again"
             )
             errors.append(NothingMatchedError(told)) if named else note(f"warning: {told}")
+    for name in damage.without_records:
+        told = f"session {name!r} has files but no record and no run, and is not shown; `verify` looks into it"
+        errors.append(NothingMatchedError(told)) if named else note(f"warning: {told}")
     if not found and not errors:
         errors.append(NothingMatchedError("no run to report; `compactctl replay PATH` makes one"))
     return errors

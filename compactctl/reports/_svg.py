@@ -16,7 +16,7 @@ from compactctl.reports._stored import StoredSession
 from compactctl.reports._timeline import Point
 from compactctl.reports._words import percent, tokens
 
-WIDTH, HEIGHT = 960, 300
+WIDTH = 960
 LEFT, RIGHT, TOP, BOTTOM = 48, 84, 14, 250
 STRIP, STRIP_HEIGHT = 262, 16
 THRESHOLDS = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 
 def tokens(count: float | None) -> str:
@@ -55,19 +54,6 @@ def quantity(number: int, one: str, many: str = "") -> str:
     ('1 finding', '1,200 sessions', '2 entries')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def turn_range(turns: Sequence[Any]) -> str:
-    """Give turns in short: single ones, or the first and last of many.
-
-    >>> turn_range([4]), turn_range([4, 5, 9])
-    ('turn 4', '3 turns from 4 to 9')
-    """
-    if not turns:
-        return ""
-    if len(turns) == 1:
-        return f"turn {turns[0]}"
-    return f"{len(turns)} turns from {turns[0]} to {turns[-1]}"
 
 
 def blocks(values: Sequence[int | None], top: int) -> str:

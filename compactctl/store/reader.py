@@ -41,27 +41,19 @@ class Run:
 
 
 @dataclass(slots=True)
-class RecordCounts(LogCounts):
-    """Where the lines of a record file went; ``other_runs`` are good lines of other runs."""
-
-    other_runs: int = 0
-
-
-@dataclass(slots=True)
 class Records:
     """The records of a run, read one by one; ``counts`` is complete once they have been."""
 
     store: Store
     name: str
     run: str
-    counts: RecordCounts = field(default_factory=RecordCounts)
+    counts: LogCounts = field(default_factory=LogCounts)
 
     def __iter__(self) -> Iterator[CompactionRecord]:
         """Read from the start, counting anew."""
-        self.counts = counts = RecordCounts()
+        self.counts = counts = LogCounts()
         for line, row in self.store.rows(RECORDS, self.name, counts):
             if (row.get("run") or "") != self.run:
-                counts.other_runs += 1
                 continue
             try:
                 record = CompactionRecord.from_json(row)

@@ -107,6 +107,21 @@ def test_damaged_line_is_told(state: Path, command: Command, tmp_path: Path) -> 
     assert f"{log.name}: line 4 is not used (wrong hash)" in done.stderr.decode()
 
 
+def test_files_without_a_record_are_told(state: Path, command: Command, tmp_path: Path) -> None:
+    """A session that left files but neither record nor run is named in a warning; asked for, it is status 4."""
+    copy = shutil.copytree(state, tmp_path / "copy")
+    (copy / "tool_results" / "lost").mkdir()
+    (copy / "tool_results" / "lost" / "c1.txt").write_text("kept")
+
+    everything = command("report", "--state-dir", copy)
+    asked = command("report", "lost", "--state-dir", copy)
+
+    assert everything.returncode == 0
+    assert "warning: session 'lost' has files but no record" in everything.stderr.decode()
+    assert asked.returncode == 4
+    assert "session 'lost' has files but no record" in asked.stderr.decode()
+
+
 def test_several_outputs(state: Path, command: Command, tmp_path: Path) -> None:
     """One run writes several files, and stdout holds what --format says."""
     outputs = [tmp_path / f"out.{suffix}" for suffix in ("html", "csv", "md", "json")]
