@@ -25,6 +25,26 @@ def shared_items(old: Sequence[object], new: Sequence[object], limit: int) -> in
     return low
 
 
+def shared_last_items(old: Sequence[object], new: Sequence[object], end: int, new_end: int, limit: int) -> int:
+    """Give how many of the last ``limit`` things of two lists are the very same objects.
+
+    The lists are looked at up to ``end`` and ``new_end``.
+
+    >>> shared_last_items("abcd", "xbcd!", 4, 4, 3), shared_last_items("abcd", "bcd", 4, 3, 0)
+    (3, 0)
+    """
+    low, high = 0, limit
+    if old[end - high : end] == new[new_end - high : new_end]:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if old[end - middle : end - low] == new[new_end - middle : new_end - low]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 def shared_messages(old: View, new: View, known: int = 0) -> int:
     """Give how many first messages two views of one base share; equal text counts as shared, whoever made it.
 

@@ -49,6 +49,18 @@ class Scale:
         """Give the tokens of a view."""
         return self.meter.tokens(self.weight(view), MeterContext(view.turn, view.pristine))
 
+    def weight_before(self, view: View, position: int) -> int:
+        """Give the weight of what stands before a position; costs what the nearer end of the own part does."""
+        split, prefix = view.own_length, self.prefix
+        own = view.own_buffer
+        if position >= split:
+            shift = view.lo - split
+            return self.weight(view) - prefix[view.hi] + prefix[position + shift]
+        if position * 2 < split:
+            return sum(map(self.item_weight, own[:position]))
+        whole = self.weight(view) - prefix[view.hi] + prefix[view.lo]
+        return whole - sum(map(self.item_weight, own[position:split]))
+
     def weight_above(self, room: int) -> int:
         """Give the smallest weight whose tokens are more than ``room``; the meter must be steady."""
         if room not in self._above:

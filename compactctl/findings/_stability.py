@@ -233,9 +233,8 @@ def _offload_grew(case: Case) -> Shown | None:
     growth = 0
     base = case.trace.base
     for span, change in zip(case.trace.spans, own_changes(case.trace), strict=True):
-        for piece in change.added if change is not None else ():
-            item = piece.item
-            if item is not None and item.kind is Kind.OFFLOADED and item.index >= 0 and item.index not in entries:
+        for item in change.added if change is not None else ():
+            if item.kind is Kind.OFFLOADED and item.index >= 0 and item.index not in entries:
                 grown = item.weight - (base.prefix[item.index + 1] - base.prefix[item.index])
                 if grown >= 0:
                     entries.add(item.index)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from compactctl.context.counting import MeterContext
-from compactctl.measures._load import Cut, load_of
+from compactctl.measures._load import Cut, load_of, uncompacted
 from compactctl.measures._spec import Measured, Prices, Trace
 from compactctl.model import ASSISTANT, Message
 
 MILLION = 1_000_000
 
 
-def input_cost(tokens: list[int], cuts: Iterable[Cut], prices: Prices) -> float:
-    """Give what the prompts of all turns cost in US dollars: the cached part cheap, the new part dear.
+def input_cost(sent: int, cached: int, prices: Prices) -> float:
+    """Give what tokens that were sent cost in US dollars: the cached of them cheap, the new dear.
 
     >>> prices = Prices(input=10, output=50, cache_read=1, cache_write=12)
-    >>> cost = input_cost([1000, 1500], [], prices)  # 1000 new; 1000 cached and 500 new
-    >>> round(cost * MILLION)  # 1000 * 12 + 1000 * 1 + 500 * 12
+    >>> round(input_cost(2500, 1000, prices) * MILLION)  # 1000 * 1 + 1500 * 12
     19000
     """
-    cached = cached_tokens(tokens, cuts)
-    return (cached * prices.cached + (sum(tokens) - cached) * prices.write) / MILLION
+    return (cached * prices.cached + (sent - cached) * prices.write) / MILLION
 
 
 def cached_tokens(tokens: list[int], cuts: Iterable[Cut]) -> int:
@@ -35,26 +34,61 @@ def cached_tokens(tokens: list[int], cuts: Iterable[Cut]) -> int:
     return repeated - sum(max(min(cut.previous, cut.after) - cut.shared, 0) for cut in cuts)
 
 
+class Amounts(NamedTuple):
+    """Tokens that a replay sent, and how many of them the prompt cache held."""
+
+    sent: int
+    cached: int
+
+
+def amounts_of(trace: Trace) -> Amounts:
+    """Give what a replay sends; worked out once for all measures."""
+    known = trace.cache.get("amounts")
+    if not isinstance(known, Amounts):
+        load = load_of(trace)
+        known = trace.cache["amounts"] = Amounts(sum(load.tokens), cached_tokens(load.tokens, load.cuts))
+    return known
+
+
+def uncompacted_amounts(trace: Trace) -> Amounts:
+    """Give what would be sent without any compaction; worked out once for a session under one meter."""
+    tokens = uncompacted(trace)
+    key = f"uncompacted amounts {id(tokens)}"
+    known = trace.shared.get(key)
+    if not isinstance(known, Amounts):
+        known = trace.shared[key] = Amounts(sum(tokens), cached_tokens(tokens, ()))
+    return known
+
+
 def replay_cost(trace: Trace, prices: Prices) -> float:
     """Give what a whole replay costs in US dollars: prompts, replies and summarizer calls."""
-    load = load_of(trace)
-    return input_cost(load.tokens, load.cuts, prices) + output_cost(trace, prices) + summarizer_cost(trace, prices)
+    return input_cost(*amounts_of(trace), prices) + output_cost(trace, prices) + summarizer_cost(trace, prices)
 
 
 def recorded_cost(trace: Trace, prices: Prices) -> Measured:
     """Give what the session's own calls cost by their recorded usage; None where one of them lacks it."""
+    known = trace.shared.get("recorded usage")
+    if known is None:
+        known = trace.shared["recorded usage"] = _recorded_usage(trace)
+    if isinstance(known, str):
+        return Measured(None, known)
+    plain, read, write, output = known
+    total = read * prices.cached + write * prices.write + output * prices.output + plain * prices.input
+    return Measured(total / MILLION)
+
+
+def _recorded_usage(trace: Trace) -> tuple[int, int, int, int] | str:
+    """Sum up recorded tokens: plain input, read from the cache, written to it, output; a text says what is missing."""
     usages = [message.usage for message in trace.session.messages if message.role == ASSISTANT]
     known = [usage for usage in usages if usage is not None]
     if not usages or len(known) < len(usages):
-        return Measured(None, f"{len(usages) - len(known)} of {len(usages)} model calls recorded no usage")
-    total = 0.0
-    for usage in known:
-        if usage.cache_read is None and usage.cache_write is None:
-            return Measured(None, "the recorded usage does not say what was cached")
-        read, write = usage.cache_read or 0, usage.cache_write or 0
-        total += read * prices.cached + write * prices.write + usage.output * prices.output
-        total += max(usage.prompt - read - write, 0) * prices.input
-    return Measured(total / MILLION)
+        return f"{len(usages) - len(known)} of {len(usages)} model calls recorded no usage"
+    if any(usage.cache_read is None and usage.cache_write is None for usage in known):
+        return "the recorded usage does not say what was cached"
+    reads, writes = [usage.cache_read or 0 for usage in known], [usage.cache_write or 0 for usage in known]
+    prompts = zip(known, reads, writes, strict=True)
+    plain = sum(max(usage.prompt - read - write, 0) for usage, read, write in prompts)
+    return plain, sum(reads), sum(writes), sum(usage.output for usage in known)
 
 
 def output_cost(trace: Trace, prices: Prices) -> float:

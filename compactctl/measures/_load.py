@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compactctl.context.counting import MeterContext, Standing
 from compactctl.context.prefix import shared_messages
 from compactctl.context.scale import Scale
-from compactctl.context.view import View
-from compactctl.measures._own import Change, Piece, cut_pieces, own_changes
+from compactctl.context.view import Kind, View
+from compactctl.measures._own import Change, own_changes
 from compactctl.measures._spec import Trace
 
 NOT_SENT = MeterContext(0, Standing.CHANGED)
@@ -77,24 +76,21 @@ def _load(trace: Trace) -> Load:
     scale = trace.scale
     prefix, meter = scale.prefix, scale.meter
     weights = _call_weights(trace)
-    own = _OwnWeights(scale)
     sent: list[int] = []
     cuts: list[Cut] = []
     last: View | None = None
     last_fixed = 0
     for span, change in zip(trace.spans, own_changes(trace), strict=True):
         view, turn = span.view, span.turn
-        if change is not None:
-            own.apply(change)
-        fixed = own.total - prefix[view.lo]
-        context = MeterContext(turn, view.pristine)
-        now = meter.tokens(fixed + prefix[view.hi], context)
+        weight = scale.weight(view)
+        fixed = weight - prefix[view.hi]
+        now = meter.tokens(weight, MeterContext(turn, view.pristine))
         if last is not None and (change is not None or last.lo != view.lo):
             # The view of the turn before, which is the last of its span.
             before = last if last.turn == turn - 1 else last.advanced(turn - 1)
             common = _common(before, view, change)
             if common < len(before):
-                shared = meter.tokens(own.before(view, common), MeterContext(turn, False))
+                shared = meter.tokens(scale.weight_before(view, common), MeterContext(turn, False))
                 given = span.before
                 acted = given is None or given.generation != view.generation
                 if last.pristine == Standing.SENT:
@@ -124,50 +120,10 @@ def _common(before: View, view: View, change: Change | None) -> int:
     at = change.keep
     if at == before.own_length:
         # What the own part took over from the recorded range of the view before is still what it was.
-        for piece in change.added:
-            there = before.lo + piece.position - before.own_length
-            if piece.item is not None or piece.start != there or piece.stop > before.hi:
+        recorded, next_index, stop = Kind.RECORDED, before.lo, before.hi
+        for item in change.added:
+            if item.index != next_index or item.kind is not recorded or next_index >= stop:
                 break
-            at += piece.stop - piece.start
+            next_index += 1
+        at += next_index - before.lo
     return shared_messages(before, view, at)
-
-
-class _OwnWeights:
-    """The weights of the own pieces of the view at hand, summed up from the first."""
-
-    def __init__(self, scale: Scale) -> None:
-        self._scale = scale
-        self._pieces: list[Piece] = []
-        self._sums = [0]
-
-    @property
-    def total(self) -> int:
-        """The weight of all own items."""
-        return self._sums[-1]
-
-    def apply(self, change: Change) -> None:
-        """Go on to the next view."""
-        cut_pieces(self._pieces, change.keep)
-        del self._sums[len(self._pieces) + 1 :]
-        if self._pieces:
-            # The last piece that stayed may have been shortened.
-            self._sums[-1] = self._sums[-2] + self._weight(self._pieces[-1])
-        for piece in change.added:
-            self._sums.append(self._sums[-1] + self._weight(piece))
-        self._pieces += change.added
-
-    def before(self, view: View, position: int) -> int:
-        """Give the weight of the view's messages before a position."""
-        prefix = self._scale.prefix
-        if position >= view.own_length:
-            return self.total + prefix[view.lo + position - view.own_length] - prefix[view.lo]
-        at = bisect_left(self._pieces, position + 1, key=lambda piece: piece.position) - 1
-        if at < 0:
-            return 0
-        piece = self._pieces[at]
-        return self._sums[at] + prefix[piece.start + position - piece.position] - prefix[piece.start]
-
-    def _weight(self, piece: Piece) -> int:
-        if piece.item is not None:
-            return self._scale.item_weight(piece.item)
-        return self._scale.prefix[piece.stop] - self._scale.prefix[piece.start]

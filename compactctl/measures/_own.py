@@ -1,46 +1,32 @@
 """What changes from one view of a replay to the next in the part that compactions made.
 
 Every view is own items and then one range of the recorded messages. Measures that need to know what a view holds follow
-the own items step by step, in pieces: a stretch of recorded messages is one, every made item is one. So a replay costs
-what its compactions changed and not the length of its views.
+the own items step by step. So a replay costs what its compactions changed and not the length of its views.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compactctl.context.prefix import shared_items
-from compactctl.context.view import Item, Kind
+from compactctl.context.prefix import shared_items, shared_last_items
+from compactctl.context.view import Item
 from compactctl.measures._spec import Trace
-
-
-class Piece(NamedTuple):
-    """A stretch of recorded messages as they are, or one made item (a placeholder, a summary, ...).
-
-    ``position`` is where it begins in the view, ``start`` and ``stop`` are indices of recorded messages; a made item
-    that stands for no recorded message has -1 and 0.
-    """
-
-    position: int
-    start: int
-    stop: int
-    item: Item | None
-
-    @property
-    def size(self) -> int:
-        """How many messages it is in the view."""
-        return 1 if self.item is not None else self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How the own part of a span's view differs from that before: ``keep`` items stay, the rest is replaced."""
+    """How the own items of a span's view differ from those before it.
+
+    The ``keep`` first and the ``tail`` last items stay; of those between them, ``removed`` are gone and ``added`` are
+    there now.
+    """
 
     keep: int
-    removed: list[Piece]
-    added: list[Piece]
+    tail: int
+    removed: list[Item]
+    added: list[Item]
 
 
 def own_changes(trace: Trace) -> list[Change | None]:
@@ -54,57 +40,82 @@ def own_changes(trace: Trace) -> list[Change | None]:
 def _changes(trace: Trace) -> Iterator[Change | None]:
     own: list[Item] = []
     length = 0
-    pieces: list[Piece] = []
     for span in trace.spans:
-        view = span.view
-        now, size = view.own_buffer, view.own_length
-        if now is own and size == length:
-            yield None
-            continue
-        keep = min(length, size)
-        if now is not own:
-            keep = shared_items(own, now, keep)
-        if keep == length == size:
-            own = now
-            yield None
-            continue
-        removed = cut_pieces(pieces, keep)
-        added = list(_pieces_of(now[keep:size], keep))
-        pieces += added
+        now, size = span.view.own_buffer, span.view.own_length
+        if now is own:
+            # A list that goes on only ever grows, so nothing but the end can differ.
+            keep = min(length, size)
+            change = None if size == length else Change(keep, 0, own[keep:length], now[keep:size])
+        else:
+            keep = shared_items(own, now, min(length, size))
+            tail = shared_last_items(own, now, length, size, min(length, size) - keep)
+            change = Change(keep, tail, own[keep : length - tail], now[keep : size - tail])
+            if keep == length == size:
+                change = None
         own, length = now, size
-        yield Change(keep, removed, added)
+        yield change
 
 
-def cut_pieces(pieces: list[Piece], keep: int) -> list[Piece]:
-    """Take away what stands at ``keep`` and behind it from a list of pieces, and give it."""
-    removed: list[Piece] = []
-    while pieces and pieces[-1].position >= keep:
-        removed.append(pieces.pop())
-    if pieces and (last := pieces[-1]).position + last.size > keep:
-        at = last.start + keep - last.position
-        pieces[-1] = Piece(last.position, last.start, at, None)
-        removed.append(Piece(keep, at, last.stop, None))
-    removed.reverse()
-    return removed
+class Stretch(NamedTuple):
+    """Consecutive recorded messages from ``start`` to ``stop`` - 1, or one made item that stands for none of them.
+
+    A made item that stands for a recorded message is in the stretch of its neighbours: it has the same role and ids.
+    """
+
+    start: int
+    stop: int
+    item: Item | None
+
+    @property
+    def size(self) -> int:
+        """How many messages it is in the view."""
+        return 1 if self.item is not None else self.stop - self.start
 
 
-def _pieces_of(items: Sequence[Item], position: int) -> Iterator[Piece]:
-    recorded = Kind.RECORDED
-    start = expected = -1
-    begin = position
-    for at, item in enumerate(items, position):
-        index = item.index
-        if item.kind is recorded and index >= 0:
-            if index == expected:
-                expected += 1
+class Stretches:
+    """The own items of the view at hand as stretches, in order."""
+
+    def __init__(self) -> None:
+        self.all: list[Stretch] = []
+
+    def apply(self, change: Change) -> None:
+        """Go on to the next view."""
+        behind: list[Stretch] = []
+        left = change.tail
+        while left:
+            last = self.all.pop()
+            if last.size > left:
+                self.all.append(Stretch(last.start, last.stop - left, None))
+                last = Stretch(last.stop - left, last.stop, None)
+            behind.append(last)
+            left -= last.size
+        gone = len(change.removed)
+        while gone:
+            last = self.all.pop()
+            if last.size > gone:
+                self.all.append(Stretch(last.start, last.stop - gone, None))
+            gone -= min(gone, last.size)
+        start = stop = -1
+        for item in change.added:
+            index = item.index
+            if index == stop and index >= 0:
+                stop += 1
                 continue
-            if expected >= 0:
-                yield Piece(begin, start, expected, None)
-            begin, start, expected = at, index, index + 1
-            continue
-        if expected >= 0:
-            yield Piece(begin, start, expected, None)
-            expected = -1
-        yield Piece(at, index, index + 1, item)
-    if expected >= 0:
-        yield Piece(begin, start, expected, None)
+            if stop >= 0:
+                self._append(Stretch(start, stop, None))
+            start, stop = index, index + 1
+            if index < 0:
+                self._append(Stretch(-1, -1, item))
+                stop = -1
+        if stop >= 0:
+            self._append(Stretch(start, stop, None))
+        for stretch in reversed(behind):
+            self._append(stretch)
+
+    def _append(self, stretch: Stretch) -> None:
+        """Put a stretch behind the last one, as part of it where it goes on with it."""
+        last = self.all[-1] if self.all else None
+        if last is not None and stretch.start >= 0 and stretch.start == last.stop:
+            self.all[-1] = Stretch(last.start, stretch.stop, None)
+        else:
+            self.all.append(stretch)

@@ -23,6 +23,7 @@ _MARKS = string.punctuation.replace("_", "") + "，。、；：！？"
 _BETWEEN_WORDS = str.maketrans(dict.fromkeys(_MARKS, " "))
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _SPOKEN_FOR = (Kind.SUMMARY, Kind.REPLACED)
+_OUTER = 2
 _NO_REPLY = ("summary_empty", "anchors_missing")
 
 
@@ -130,42 +131,61 @@ def _rounds(trace: Trace) -> list[tuple[int, float]] | None:
     if not rules:
         return None
     said_at = [rule.index for rule in rules]
-    whole = [0] * len(rules)
+    bits: dict[int, int] = {}  # the rules of each message; a set of rules is a number with a bit for each
+    for at, index in enumerate(said_at):
+        bits[index] = bits.get(index, 0) | 1 << at
+    whole = 0
     texts: dict[int, Item] = {}
-    told: dict[str, list[bool]] = {}
+    told = _Told(rules)
     found: list[tuple[int, float]] = []
+    recorded = Kind.RECORDED
     for span, change in zip(trace.spans, own_changes(trace), strict=True):
-        for pieces, there in ((change.removed, 0), (change.added, 1)) if change is not None else ():
-            for piece in pieces:
-                item = piece.item
-                if item is None:
-                    for at in range(bisect_left(said_at, piece.start), bisect_left(said_at, piece.stop)):
-                        whole[at] = there
+        if change is not None:
+            for item in change.removed:
+                if item.kind is recorded:
+                    whole &= ~bits.get(item.index, 0)
                 elif item.kind in _SPOKEN_FOR:
-                    if there:
-                        texts[id(item)] = item
-                    else:
-                        texts.pop(id(item), None)
+                    texts.pop(id(item), None)
+            for item in change.added:
+                if item.kind is recorded:
+                    whole |= bits.get(item.index, 0)
+                elif item.kind in _SPOKEN_FOR:
+                    texts[id(item)] = item
         if not any(record.summarized or record.dropped or record.tier is Tier.EMERGENCY for record in span.records):
             continue
         said = bisect_left(said_at, span.view.hi)
         if said:
             near = min(bisect_left(said_at, span.view.lo), said)
-            flags = [_told(told, rules, item.message.content, near) for item in texts.values()]
             # Whoever has it: the recorded range, a message that was kept whole, or a made text.
-            kept = said - near + sum(map(any, zip(whole[:near], *flags, strict=False)))
+            there = whole
+            for item in texts.values():
+                there |= told.by(item.message.content, near)
+            kept = said - near + (there & ((1 << near) - 1)).bit_count()
             found.append((span.turn, kept / said))
     return found
 
 
-def _told(told: dict[str, list[bool]], rules: list[_Rule], text: str, count: int) -> list[bool]:
-    """Say for each of the first rules whether a made text still tells it; each is looked for once in each text."""
-    flags = told.setdefault(text, [])
-    if len(flags) < count:
-        words = frozenset(_words(text))
-        for rule in rules[len(flags) : count]:
-            flags.append(rule.text in text or len(rule.words & words) >= WORDS_KEPT * len(rule.words))
-    return flags
+class _Told:
+    """Which rules a made text still tells, as a number with a bit for each; looked for once in each text."""
+
+    def __init__(self, rules: list[_Rule]) -> None:
+        self._rules = rules
+        self._words = frozenset().union(*(rule.words for rule in rules))
+        self._known: dict[str, tuple[int, int]] = {}  # text -> how many rules were looked for, and those it tells
+
+    def by(self, text: str, count: int) -> int:
+        """Look for the first ``count`` rules."""
+        done, told = self._known.get(text, (0, 0))
+        if done < count:
+            words = self._words.intersection(_words(text))
+            for at, rule in enumerate(self._rules[done:count], done):
+                # A rule of more than two words stands in no text that has none of them: only the outer two may differ.
+                if not words and len(rule.words) > _OUTER:
+                    continue
+                if rule.text in text or len(rule.words & words) >= WORDS_KEPT * len(rule.words):
+                    told |= 1 << at
+            self._known[text] = count, told
+        return told
 
 
 def anchored_records(trace: Trace) -> list[tuple[Span, CompactionRecord]]:

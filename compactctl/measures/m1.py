@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from statistics import median
 
@@ -50,7 +51,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
         found[PEAK], found[OVERSHOOT] = Measured(peak), Measured(over)
     else:
         found[PEAK] = found[OVERSHOOT] = Measured(None, "no window is known")
-    ratio = estimate_ratio(real, decision)
+    ratio = estimate_ratio(real, decision) if decision is not real else 1.0 if any(real) else None
     found[RATIO] = Measured(ratio, "" if ratio is not None else "the compactor counted no tokens")
     found[DISAGREE] = _disagreement(trace, real, decision)
     return found
@@ -78,13 +79,10 @@ def _disagreement(trace: Trace, real: list[int], decision: list[int]) -> Measure
     if len(levels) < len(_THRESHOLDS) or trace.window <= 0:
         return Measured(None, "the compactor has no tiers by occupancy")
     levels.sort()
-
-    def tiers(counts: list[int]) -> list[int]:
-        low, *rest = levels
-        return [0 if count < low else 1 + sum(1 for level in rest if count >= level) for count in counts]
-
-    apart = sum(1 for one, two in zip(tiers(real), tiers(decision), strict=True) if one != two)
-    return share(apart, len(real))
+    if decision is real:
+        return Measured(0.0)
+    pairs = zip(real, decision, strict=True)
+    return share(sum(bisect_right(levels, one) != bisect_right(levels, two) for one, two in pairs), len(real))
 
 
 MEASURE = MeasureSpec(

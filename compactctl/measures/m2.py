@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compactctl.measures._load import load_of, uncompacted
+from compactctl.measures._cost import amounts_of, uncompacted_amounts
+from compactctl.measures._load import load_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
 
 SENT, MEAN, SHARE = "m2.tokens_sent", "m2.mean_occupancy", "m2.share_of_uncompacted"
@@ -22,8 +23,7 @@ def context_load(tokens: list[int], window: int, whole: list[int]) -> tuple[int,
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:
     tokens = load_of(trace).tokens
-    sent = sum(tokens)
-    whole = sum(uncompacted(trace))
+    sent, whole = amounts_of(trace).sent, uncompacted_amounts(trace).sent
     mean = (
         share(sent, len(tokens) * trace.window, "no model call")
         if trace.window > 0

@@ -9,8 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compactctl.measures._cost import cached_tokens, input_cost, output_cost, recorded_cost, replay_cost
-from compactctl.measures._load import Cut, load_of, uncompacted
+from compactctl.measures._cost import (
+    amounts_of,
+    input_cost,
+    output_cost,
+    recorded_cost,
+    replay_cost,
+    uncompacted_amounts,
+)
+from compactctl.measures._load import Cut, load_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Prices, Trace, share
 
 COST, WHOLE, SHARE = "m3.cost_usd", "m3.uncompacted_cost_usd", "m3.cost_share_of_uncompacted"
@@ -50,10 +57,10 @@ def unpaid(trace: Trace) -> tuple[int, ...] | None:
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:
     load = load_of(trace)
-    sent = sum(load.tokens)
+    sent, cached = amounts_of(trace)
     turns = len(load.tokens)
     found = {
-        HITS: share(cached_tokens(load.tokens, load.cuts), sent, "nothing was sent"),
+        HITS: share(cached, sent, "nothing was sent"),
         REWRITES: share(100 * len(load.cuts), turns, "no model call"),
     }
     prices = trace.prices
@@ -61,7 +68,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
         reason = f"no price is known for the model {trace.session.model!r}; set prices in the settings"
         return found | dict.fromkeys((COST, WHOLE, SHARE, UNPAID, RECORDED), Measured(None, reason))
     cost = replay_cost(trace, prices)
-    whole = input_cost(uncompacted(trace), (), prices) + output_cost(trace, prices)
+    whole = input_cost(*uncompacted_amounts(trace), prices) + output_cost(trace, prices)
     return found | {
         COST: Measured(cost),
         WHOLE: Measured(whole),

@@ -5,12 +5,11 @@ Input and output tokens are those of the records: charged by the provider, or co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
 
 from compactctl.context.counting import MeterContext
-from compactctl.measures._cost import replay_cost, summarizer_cost
-from compactctl.measures._load import load_of
+from compactctl.measures._cost import amounts_of, replay_cost, summarizer_cost
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
 from compactctl.model import CompactionRecord
 from compactctl.ports import Span
@@ -36,17 +35,22 @@ def summaries(trace: Trace) -> list[tuple[Span, CompactionRecord]]:
     return known
 
 
-def times_summarised(ranges: Iterable[tuple[int, int]], messages: int) -> list[int]:
-    """Give how often each message was in a summarised range; ranges are half open.
+def summarised_again(ranges: Iterable[tuple[int, int]]) -> int:
+    """Count the messages that are in more than two of some half open ranges.
 
-    >>> times_summarised([(0, 3), (1, 2)], messages=4)
-    [1, 2, 1, 0]
+    >>> summarised_again([(0, 4), (1, 4), (3, 9)])
+    1
     """
-    steps = [0] * (messages + 1)
+    steps: Counter[int] = Counter()
     for start, stop in ranges:
         steps[start] += 1
         steps[stop] -= 1
-    return list(accumulate(steps[:-1]))
+    found = level = before = 0
+    for at, step in sorted(steps.items()):
+        if level > OFTEN:
+            found += at - before
+        level, before = level + step, at
+    return found
 
 
 def summary_level(trace: Trace) -> float | None:
@@ -98,9 +102,17 @@ def _ranges(trace: Trace) -> Iterator[tuple[int, int]]:
         start = 1 if view.has_system else 0
         stop = start + record.summarized
         own = view.own_length
+        first = last = -1
         for item in view.own_buffer[start : min(stop, own)]:
-            if item.index >= 0:
-                yield item.index, item.index + 1
+            index = item.index
+            if index == last:
+                last += 1
+                continue
+            if first >= 0:
+                yield first, last
+            first, last = index, index + 1
+        if first >= 0:
+            yield first, last
         if stop > own:
             yield view.lo + max(start - own, 0), min(view.lo + stop - own, view.hi)
 
@@ -115,7 +127,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
         RATE: share(100 * len(records), trace.turns, "no model call"),
         READ: Measured(read),
         WRITTEN: Measured(written),
-        READ_SHARE: share(read, sum(load_of(trace).tokens), "nothing was sent"),
+        READ_SHARE: share(read, amounts_of(trace).sent, "nothing was sent"),
     }
     prices = trace.prices
     if prices is None:
@@ -131,8 +143,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
         found[LARGEST] = Measured(largest[0] / trace.window)
     else:
         found[LARGEST] = Measured(None, "no window is known")
-    often = times_summarised(_ranges(trace), len(trace.base.messages))
-    found[AGAIN] = Measured(sum(map(OFTEN.__lt__, often))) if records else none
+    found[AGAIN] = Measured(summarised_again(_ranges(trace))) if records else none
     known = any(record.tokens_after_offload is not None for record in records)
     if not records:
         found[AVOIDABLE] = none

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compactctl.context.view import Item, Kind, View
-from compactctl.measures._own import Change, Piece, cut_pieces, own_changes
+from compactctl.measures._own import Stretch, Stretches, own_changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message
@@ -79,75 +79,56 @@ def unread_results(trace: Trace) -> list[Unread]:
     return known
 
 
-class _Runs:
-    """The own items of the view at hand as runs of consecutive recorded messages, with made items between them.
-
-    A placeholder that stands for a recorded message is part of its run: it has the same role and ids.
-    """
-
-    def __init__(self) -> None:
-        self._runs: list[Piece] = []
-
-    def apply(self, change: Change) -> None:
-        """Go on to the next view."""
-        runs = self._runs
-        cut_pieces(runs, change.keep)
-        position, start, stop = runs.pop()[:3] if runs and runs[-1].item is None else (0, 0, 0)
-        for piece in change.added:
-            if piece.start >= 0 and piece.start == stop and stop > start:
-                stop = piece.stop
-                continue
-            if stop > start:
-                runs.append(Piece(position, start, stop, None))
-            position, start, stop = piece[:3]
-            if start < 0:
-                runs.append(piece)
-                stop = start
-        if stop > start:
-            runs.append(Piece(position, start, stop, None))
-
-    def pieces(self, view: View) -> list[Piece]:
-        """Give the runs and made items in order, the recorded rest of the view last."""
-        rest = Piece(view.own_length, view.lo, view.hi, None)
-        runs = self._runs
-        if runs and runs[-1].item is None and runs[-1].stop == view.lo:
-            return [*runs[:-1], Piece(runs[-1].position, runs[-1].start, view.hi, None)]
-        return [*runs, rest] if view.hi > view.lo else runs
-
-    def any_of(self, indices: list[int]) -> bool:
-        """Whether one of some recorded messages, in rising order, is in the own part."""
-        return any(bisect_left(indices, run.start) < bisect_left(indices, run.stop) for run in self._runs)
-
-
 def _faults(trace: Trace) -> Iterator[Fault]:
     pairs = pairs_of(trace)
     messages = trace.base.messages
     users = [i for i, message in enumerate(messages) if message.role == USER and not message.tool_call_id]
     first = next((message for message in messages if message.role != SYSTEM), None)
     begins_with_user = first is not None and first.role == USER
-    runs = _Runs()
+    own = Stretches()
     torn: dict[str, int] = {}
     made_user = False
-    lo = hi = 0
+    form: object = None
+    hi = 0
     base_calls = trace.base.calls
     for span, change in zip(trace.spans, own_changes(trace), strict=True):
         view = span.view
         if change is not None:
-            runs.apply(change)
+            own.apply(change)
         if view.pristine:
-            torn, made_user, lo, hi = {}, False, 0, 0
+            torn, made_user, form, hi = {}, False, None, 0
             continue
-        fresh = change is not None or view.lo != lo
+        # Placeholders in place of results tear nothing, and neither does a range that goes on.
+        before, form = form, _form(_with_rest(own.all, view), view.hi)
+        fresh = form != before
         for turn, until in _quiet_parts(span, pairs):
             if fresh or turn > span.turn or pairs.late_between(hi, view.hi, view.lo):
                 now = span.view_at(turn)
                 check = _Check(now, pairs)
-                check.run(runs.pieces(now))
+                check.run(_with_rest(own.all, now))
                 torn, made_user = check.found, check.has_user
             for kind, count in torn.items():
                 yield Fault(kind, count, turn, until - turn)
-        yield from _shape(span, users, made_user or runs.any_of(users), begins_with_user)
-        lo, hi = view.lo, max(base_calls[span.until - 1], view.hi)
+        yield from _shape(span, users, made_user or _any_of(users, own.all), begins_with_user)
+        hi = max(base_calls[span.until - 1], view.hi)
+
+
+def _with_rest(own: list[Stretch], view: View) -> list[Stretch]:
+    """Give the own stretches of a view and behind them its recorded range, as one with the last where it goes on."""
+    if own and own[-1].item is None and own[-1].stop == view.lo:
+        return [*own[:-1], Stretch(own[-1].start, view.hi, None)]
+    return [*own, Stretch(view.lo, view.hi, None)] if view.hi > view.lo else own
+
+
+def _form(stretches: list[Stretch], hi: int) -> object:
+    """Give what must be the same in two views for the same pairs to be torn, whatever joined the recorded range."""
+    start, stop, item = stretches[-1] if stretches else Stretch(-1, -1, None)
+    return stretches[:-1], start, item, stop == hi or stop
+
+
+def _any_of(indices: list[int], own: list[Stretch]) -> bool:
+    """Whether one of some recorded messages, in rising order, is in the own part."""
+    return any(bisect_left(indices, part.start) < bisect_left(indices, part.stop) for part in own)
 
 
 def _shape(span: Span, users: list[int], has_user: bool, begins_with_user: bool) -> Iterator[Fault]:
@@ -195,13 +176,13 @@ class _Check:
         self._last_caller: frozenset[str] = frozenset()
         self._adjacent = False
 
-    def run(self, pieces: Iterable[Piece]) -> None:
-        """Look at the pieces of the view in order."""
-        for piece in pieces:
-            if piece.item is not None:
-                self._made(piece.item)
+    def run(self, stretches: Iterable[Stretch]) -> None:
+        """Look at the stretches of the view in order."""
+        for start, stop, item in stretches:
+            if item is not None:
+                self._made(item)
             else:
-                self._recorded(piece.start, piece.stop)
+                self._recorded(start, stop)
         if self._open:
             self._count("unanswered_call", len(self._open))
 

@@ -8,50 +8,18 @@ recalls: a name that is still there does not say that what was known about it is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import compress, filterfalse
 
 from compactctl.context.counting import MeterContext
 from compactctl.context.scale import Scale
 from compactctl.measures._facts import facts_of
 from compactctl.measures._own import own_changes
-from compactctl.measures._sight import Found, Queries, Sight
+from compactctl.measures._sight import Found, Queries, Sight, Signs, placed_in
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
 
 DISTANCE = 8_000  # D of the reference: real tokens that must lie between a reference and its use
 CAVEAT = "keyword survival overstates what a model recalls"
 NUMBER, VISIBLE, REACHABLE = "m6.references", "m6.recall_visible", "m6.recall_reachable"
 ORPHANED, LOST = "m6.orphaned", "m6.lost"
-
-
-def find_queries(of: Sequence[Sequence[int]], calls: Sequence[int], limits: Sequence[int]) -> Queries:
-    """Find what the reply of each turn takes up again; ``limits[k]`` is the first message too near to turn k.
-
-    >>> found = find_queries([(7,), (), (7, 9)], calls=[2], limits=[1])  # 9 is new, 7 was read in message 0
-    >>> found.refs, found.last, found.start
-    ([7], [0], [0, 1])
-    """
-    refs: list[int] = []
-    last: list[int] = []
-    start = [0]
-    seen: dict[int, int] = {}
-    turn = 0
-    for i, mentioned in enumerate(of):
-        if turn < len(calls) and i == calls[turn]:
-            for ref in mentioned:
-                at = seen.get(ref)
-                if at is not None and at < limits[turn]:
-                    refs.append(ref)
-                    last.append(at)
-            turn += 1
-            start.append(len(refs))
-        seen.update(dict.fromkeys(mentioned, i))
-    wanted = set(refs)
-    where: dict[int, list[int]] = {ref: [] for ref in wanted}
-    held = [tuple(wanted.intersection(mentioned)) for mentioned in of]
-    for i, mentioned in enumerate(held):
-        for ref in mentioned:
-            where[ref].append(i)
-    return Queries(refs, last, start, where, held)
 
 
 def recall(counts: Sequence[int]) -> tuple[float, float]:
@@ -77,8 +45,18 @@ def _queries(trace: Trace) -> Queries:
     key = f"m6 queries {scale.meter.name} {base.offset} {len(base.messages)} {scale.prefix[-1]}"
     known = trace.shared.get(key)
     if not isinstance(known, Queries):
-        known = find_queries(facts_of(trace).of, base.calls, _limits(scale, base.calls))
-        trace.shared[key] = known
+        known = trace.shared[key] = Queries(facts_of(trace).of, base.calls, _limits(scale, base.calls))
+    return known
+
+
+def _signs(trace: Trace, queries: Queries) -> Signs:
+    """Give the signs of a replay; replays of one session that offload alike share them."""
+    key = f"m6 signs {trace.base.offset} {len(trace.base.messages)} {id(queries)}"
+    placed = placed_in(own_changes(trace))
+    known = trace.shared.get(key)
+    if not isinstance(known, Signs) or not known.cover(placed):
+        joined = known.joined(placed) if isinstance(known, Signs) else placed
+        known = trace.shared[key] = Signs(queries, trace.base.calls, joined, facts_of(trace))
     return known
 
 
@@ -97,28 +75,11 @@ def _limits(scale: Scale, calls: Sequence[int]) -> list[int]:
 
 def _count(trace: Trace) -> list[int]:
     queries = _queries(trace)
-    sight = Sight(trace, queries)
+    sight = Sight(trace, queries, _signs(trace, queries))
     counts = [0, 0, 0, 0]
-    refs, last, start = queries.refs, queries.last, queries.start
     for span, change in zip(trace.spans, own_changes(trace), strict=True):
         sight.move(span, change)
-        here, there = start[span.turn], start[span.until]
-        if here == there:
-            continue
-        # Whatever was last read in the recorded range of the view is seen as it was; only the rest is looked for, and
-        # what was last read before anything that the own part holds, or a named file, only by its name.
-        asked, when = refs[here:there], last[here:there]
-        low, lo = sight.lowest(), span.view.lo
-        near = [pair for pair in zip(asked, when, strict=True) if low <= pair[1] < lo]
-        far = list(compress(asked, map(min(low, lo).__gt__, when)))
-        counts[Found.VISIBLE] += len(asked) - len(near) - len(far)
-        for ref, at in near:
-            counts[sight.look(ref, at)] += 1
-        rest = list(filterfalse(sight.names().__contains__, far))
-        stored = sum(map(sight.stored_refs.__contains__, rest))
-        counts[Found.VISIBLE] += len(far) - len(rest)
-        counts[Found.ORPHANED] += stored
-        counts[Found.LOST] += len(rest) - stored
+        sight.judge(span.turn, span.until, counts)
     return counts
 
 
