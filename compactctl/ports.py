@@ -246,8 +246,13 @@ class Span(Struct, frozen=True, gc=False):
         """How many turns the span holds."""
         return self.until - self.turn
 
+    @property
+    def last_view(self) -> View:
+        """The view that is sent at the last turn."""
+        return self.view_at(self.until - 1) if self.leap is None else self.leap.view
+
     def view_at(self, turn: int) -> View:
-        """Give the view that is sent at a turn of the span."""
+        """Give the view that is sent at a turn of the span; it lacks the placeholders that a leap brings meanwhile."""
         return self.view if turn == self.turn else self.view.advanced(turn)
 
 

@@ -161,7 +161,7 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
             until, quiet_tier = _wake(base, history, step.quiet, plan, reality, scale), step.quiet.tier
             leap = _leap(base, history, step.quiet, plan, reality, scale)
             if leap is not None and leap.until > until:
-                until, history = leap.until, leap.landed(history)
+                until, history = leap.until, leap.view
             else:
                 leap = None
         yield Span(turn, until, tuple(records), step.view, failed, before, quiet_tier, leap)

@@ -192,7 +192,7 @@ class Tally:
             self.turns_by_tier[tier] += count
             self.records_by_tier[tier] += count
         self.turns += turns
-        self.tokens_sent += leap.heights.total(meter, first)
+        self.tokens_sent += sum(leap.heights.tokens(meter, first))
         peak = leap.heights.peak(meter, first, self.peak.tokens)
         if peak is not None:
             self.peak = Peak(*peak)
@@ -402,7 +402,7 @@ def run(
     growth, scale = bench.growth(base), bench.scale(base)
     kept: list[Span] = []
     # Whoever looks at spans one by one wants each step that changed something.
-    leap = skip and figures_only and not measures and watch is None
+    leap = skip and figures_only and watch is None
     for span in spans(bench, setup, compactor, skip=skip, leap=leap, clock=clock):
         tally.add(span, growth, scale)
         if watch is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -39,3 +40,15 @@ class Meter(Protocol):
 
     def tokens(self, weight: int, context: MeterContext) -> int:
         """Give the tokens of a view of this total weight."""
+
+
+def tokens_of_all(meter: Meter, weights: Iterable[int], more: int, context: MeterContext) -> list[int]:
+    """Give the tokens of many totals, each ``more`` than its weight; the meter must be steady.
+
+    A meter that has a ``divisor`` counts the weight divided by it, rounded down.
+    """
+    divisor = getattr(meter, "divisor", None)
+    if divisor is not None:
+        return [(weight + more) // divisor for weight in weights]
+    tokens = meter.tokens
+    return [tokens(weight + more, context) for weight in weights]

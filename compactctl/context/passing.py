@@ -7,11 +7,11 @@ placeholders save. A compactor promises it (``Pass``); a property test holds lea
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compactctl.context.counting import Meter, MeterContext
+from compactctl.context.counting import Meter, MeterContext, tokens_of_all
 from compactctl.context.scale import Scale
 from compactctl.context.view import Base, Item, View
 from compactctl.context.weights import weight_where
@@ -81,13 +81,9 @@ class Heights(NamedTuple):
     weights: Sequence[int]
     base: int
 
-    def total(self, meter: Meter, turn: int) -> int:
-        """Give the tokens of all of them together; the meter must be steady."""
-        base, divisor = self.base, getattr(meter, "divisor", None)
-        if divisor is not None:
-            return sum([(weight + base) // divisor for weight in self.weights])
-        context = MeterContext(turn, False)
-        return sum([meter.tokens(weight + base, context) for weight in self.weights])
+    def tokens(self, meter: Meter, turn: int) -> list[int]:
+        """Give the tokens of each; the meter must be steady. ``turn`` is the first of all."""
+        return tokens_of_all(meter, self.weights, self.base, MeterContext(turn, False))
 
     def peak(self, meter: Meter, turn: int, above: int) -> tuple[int, int] | None:
         """Give the most tokens and the first turn that has them (``turn`` is the first of all); None if not above."""
@@ -104,7 +100,8 @@ class Leap:
     """Turns after ``turn`` and before ``until``, as they went: what each view weighs, in decision and in real weight.
 
     ``warned`` of these turns were at the tier that offloads, the others did nothing. The results ``first`` to
-    ``last`` - 1 got their placeholders on the way.
+    ``last`` - 1 got their placeholders on the way: at each turn of ``acted`` those that ``done`` says, behind ``first``
+    or behind those of the turn of ``acted`` before. ``view`` is what is sent at the last turn.
     """
 
     passing: Passing
@@ -114,7 +111,14 @@ class Leap:
     real_heights: Heights
     warned: int
     first: int
-    last: int
+    acted: Sequence[int]
+    done: Sequence[int]
+    view: View
+
+    @property
+    def last(self) -> int:
+        """The first result that got no placeholder."""
+        return self.done[-1] if self.done else self.first
 
     @property
     def entries(self) -> Sequence[OffloadEntry]:
@@ -126,9 +130,12 @@ class Leap:
         """The paths of those files."""
         return self.passing.paths[self.first : self.last]
 
-    def landed(self, view: View) -> View:
-        """Give what the view of the first turn has become at the last one."""
-        return self.passing.applied(view.advanced(self.until - 1), self.first, self.last)
+    def events(self) -> Iterator[tuple[int, int, int]]:
+        """Give each turn that placed something, with the first of the results placed at it and that behind the last."""
+        first = self.first
+        for turn, done in zip(self.acted, self.done, strict=True):
+            yield turn, first, done
+            first = done
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +164,8 @@ class Pass:
         base = view.weight - recorded[now] - grown[done]
         real_base = scale.weight(view) - real.recorded[now] - real.grown[done]
         low, high, room = self.low - base, self.high - base, room - real_base
+        acted: list[int] = []
+        upto: list[int] = []
         weights: list[int] = []
         real_weights = weights if same else []
         warned = 0
@@ -184,11 +193,16 @@ class Pass:
             if real_weight >= room:
                 break
             warned += 1
-            done, saved = after, grown[after]
+            if after != done:
+                done, saved = after, grown[after]
+                acted.append(turn)
+                upto.append(done)
             weights.append(weight)
             if not same:
                 real_weights.append(real_weight)
             turn += 1
         if not weights:
             return None
-        return Leap(passing, now, turn, Heights(weights, base), Heights(real_weights, real_base), warned, first, done)
+        landed = passing.applied(view.advanced(turn - 1), first, done)
+        heights, real_heights = Heights(weights, base), Heights(real_weights, real_base)
+        return Leap(passing, now, turn, heights, real_heights, warned, first, acted, upto, landed)

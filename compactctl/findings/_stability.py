@@ -232,7 +232,7 @@ def _offload_grew(case: Case) -> Shown | None:
     entries: set[int] = set()
     growth = 0
     base = case.trace.base
-    for span, change in zip(case.trace.spans, own_changes(case.trace), strict=True):
+    for span, (change, _) in zip(case.trace.spans, own_changes(case.trace), strict=True):
         for item in change.added if change is not None else ():
             if item.kind is Kind.OFFLOADED and item.index >= 0 and item.index not in entries:
                 grown = item.weight - (base.prefix[item.index + 1] - base.prefix[item.index])

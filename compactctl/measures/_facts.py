@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from compactctl.measures._spec import Trace
 from compactctl.model import Message
@@ -28,6 +28,8 @@ class References(dict[str, int]):
         super().__init__()
         self.names: list[str] = []
         self._ids: dict[str, int] = {}
+        # Many summaries of one replay, and of several, can have the same text.
+        self.of_made = lru_cache(maxsize=64)(self.of)
 
     def __missing__(self, candidate: str) -> int:
         name = reference_in(candidate)

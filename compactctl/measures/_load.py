@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from compactctl.context.counting import MeterContext, Standing
+from compactctl.context.counting import MeterContext, Standing, tokens_of_all
+from compactctl.context.passing import Leap
 from compactctl.context.prefix import shared_messages
 from compactctl.context.scale import Scale
 from compactctl.context.view import Kind, View
@@ -15,8 +17,7 @@ from compactctl.measures._spec import Trace
 NOT_SENT = MeterContext(0, Standing.CHANGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """A turn whose view is not just the last one grown; all figures are real tokens, the fixed part included.
 
     ``shared`` is the common beginning of the two views, ``previous`` what was sent the turn before, ``grown`` what
@@ -65,10 +66,9 @@ def _call_weights(trace: Trace) -> list[int]:
 
 def _grown(scale: Scale, fixed: int, weights: Sequence[int], turn: int, pristine: int) -> list[int]:
     """Give the tokens of consecutive turns of a view that only grows; ``weights`` are those of the recorded part."""
-    tokens = scale.meter.tokens
     if scale.meter.steady:
-        context = MeterContext(turn, pristine)
-        return [tokens(fixed + weight, context) for weight in weights]
+        return tokens_of_all(scale.meter, weights, fixed, MeterContext(turn, pristine))
+    tokens = scale.meter.tokens
     return [tokens(fixed + weight, MeterContext(at, pristine)) for at, weight in enumerate(weights, turn)]
 
 
@@ -80,7 +80,7 @@ def _load(trace: Trace) -> Load:
     cuts: list[Cut] = []
     last: View | None = None
     last_fixed = 0
-    for span, change in zip(trace.spans, own_changes(trace), strict=True):
+    for span, (change, _) in zip(trace.spans, own_changes(trace), strict=True):
         view, turn = span.view, span.turn
         weight = scale.weight(view)
         fixed = weight - prefix[view.hi]
@@ -103,6 +103,10 @@ def _load(trace: Trace) -> Load:
                     grown = meter.tokens(last_fixed + weights[turn], MeterContext(turn, last.pristine))
                 cuts.append(Cut(turn, min(shared, now), sent[-1], grown, now, acted))
         sent.append(now)
+        if span.leap is not None:
+            cuts += _leapt(span.leap, scale, sent)
+            last, last_fixed = span.leap.view, scale.weight(span.leap.view) - prefix[span.leap.view.hi]
+            continue
         if span.until > turn + 1:
             coming = weights[turn + 1 : span.until]
             if trace.base.calls[turn + 1] < view.lo:
@@ -111,6 +115,21 @@ def _load(trace: Trace) -> Load:
             sent += _grown(scale, fixed, coming, turn + 1, view.pristine)
         last, last_fixed = view, fixed
     return Load(sent, tuple(cuts))
+
+
+def _leapt(leap: Leap, scale: Scale, sent: list[int]) -> Iterator[Cut]:
+    """Add what was sent at the turns of a leap, and give the cuts where placeholders broke the cache."""
+    calls, prefix, context = scale.base.calls, scale.prefix, MeterContext(leap.turn, False)
+    heights, sums = leap.real_heights, leap.passing.sums(scale)
+    first = len(sent)
+    sent += heights.tokens(scale.meter, leap.turn + 1)
+    for turn, placed, _ in leap.events():
+        at = leap.passing.at[placed]
+        if at < calls[turn - 1]:  # a result of the turn just before was never sent, so it broke nothing
+            fixed = heights.base + sums.grown[placed]
+            shared, grown = tokens_of_all(scale.meter, (prefix[at], prefix[calls[turn]]), fixed, context)
+            after = sent[first + turn - leap.turn - 1]
+            yield Cut(turn, min(shared, after), sent[first + turn - leap.turn - 2], grown, after, True)
 
 
 def _common(before: View, view: View, change: Change | None) -> int:

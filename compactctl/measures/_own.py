@@ -29,15 +29,22 @@ class Change:
     added: list[Item]
 
 
-def own_changes(trace: Trace) -> list[Change | None]:
-    """Give the change of each span, None where its own items are those of the span before; worked out once."""
+class Changes(NamedTuple):
+    """The change that the first turn of a span brings, and that of the turns that were leapt over; None for none."""
+
+    first: Change | None
+    leapt: Change | None
+
+
+def own_changes(trace: Trace) -> list[Changes]:
+    """Give the changes of each span; worked out once."""
     known = trace.cache.get("own changes")
     if not isinstance(known, list):
         known = trace.cache["own changes"] = list(_changes(trace))
     return known
 
 
-def _changes(trace: Trace) -> Iterator[Change | None]:
+def _changes(trace: Trace) -> Iterator[Changes]:
     own: list[Item] = []
     length = 0
     for span in trace.spans:
@@ -53,7 +60,12 @@ def _changes(trace: Trace) -> Iterator[Change | None]:
             if keep == length == size:
                 change = None
         own, length = now, size
-        yield change
+        leapt = None
+        if span.leap is not None and span.leap.view.own_length > size:
+            # Placeholders took the place of results in the range: these and what was before them are own items now.
+            own, length = span.leap.view.own_buffer, span.leap.view.own_length
+            leapt = Change(size, 0, [], own[size:length])
+        yield Changes(change, leapt)
 
 
 class Stretch(NamedTuple):

@@ -78,8 +78,7 @@ def user_retention(trace: Trace) -> Users | None:
     users = user_messages(trace)
     if not users or not trace.spans:
         return None
-    last = trace.spans[-1]
-    view = last.view_at(last.until - 1)
+    view = trace.spans[-1].last_view
     whole = _whole_in(view)
     made = [item.message.content for item in view.own if item.kind in _SPOKEN_FOR]
     prefix = trace.scale.prefix
@@ -139,22 +138,19 @@ def _rounds(trace: Trace) -> list[tuple[int, float]] | None:
     told = _Told(rules)
     found: list[tuple[int, float]] = []
     recorded = Kind.RECORDED
-    for span, change in zip(trace.spans, own_changes(trace), strict=True):
-        if change is not None:
-            for item in change.removed:
-                if item.kind is recorded:
-                    whole &= ~bits.get(item.index, 0)
-                elif item.kind in _SPOKEN_FOR:
-                    texts.pop(id(item), None)
-            for item in change.added:
-                if item.kind is recorded:
-                    whole |= bits.get(item.index, 0)
-                elif item.kind in _SPOKEN_FOR:
-                    texts[id(item)] = item
-        if not any(record.summarized or record.dropped or record.tier is Tier.EMERGENCY for record in span.records):
-            continue
+    for span, (change, leapt) in zip(trace.spans, own_changes(trace), strict=True):
+        for item in change.removed if change is not None else ():
+            if item.kind is recorded:
+                whole &= ~bits.get(item.index, 0)
+            elif item.kind in _SPOKEN_FOR:
+                texts.pop(id(item), None)
+        for item in change.added if change is not None else ():
+            if item.kind is recorded:
+                whole |= bits.get(item.index, 0)
+            elif item.kind in _SPOKEN_FOR:
+                texts[id(item)] = item
         said = bisect_left(said_at, span.view.hi)
-        if said:
+        if said and any(r.summarized or r.dropped or r.tier is Tier.EMERGENCY for r in span.records):
             near = min(bisect_left(said_at, span.view.lo), said)
             # Whoever has it: the recorded range, a message that was kept whole, or a made text.
             there = whole
@@ -162,6 +158,8 @@ def _rounds(trace: Trace) -> list[tuple[int, float]] | None:
                 there |= told.by(item.message.content, near)
             kept = said - near + (there & ((1 << near) - 1)).bit_count()
             found.append((span.turn, kept / said))
+        for item in leapt.added if leapt is not None else ():
+            whole |= bits.get(item.index, 0) if item.kind is recorded else 0
     return found
 
 
@@ -214,7 +212,7 @@ def _checks(trace: Trace) -> list[AnchorCheck]:
     for number, (span, record) in enumerate(records, 1):
         end = _summarised_end(span, record)
         named = _names(facts, [a.content for a in record.anchors if not is_missing(a)])
-        now = named | facts.references.of(record.summary_text)
+        now = named | facts.references.of_made(record.summary_text)
         is_last = number == len(records)
         found.append(
             AnchorCheck(
@@ -248,7 +246,7 @@ def _summarised_end(span: Span, record: CompactionRecord) -> int:
     position = (1 if view.has_system else 0) + record.summarized
     if position > view.own_length:
         return view.lo + position - view.own_length
-    return max((item.index + 1 for item in view.own_buffer[:position]), default=0)
+    return max([item.index for item in view.own_buffer[:position]], default=-1) + 1
 
 
 def _tool_only(trace: Trace, facts: Facts, anchors: tuple[Anchor, ...], end: int) -> int | None:

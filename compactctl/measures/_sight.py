@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
+from operator import add
 from typing import NamedTuple
 
 from compactctl.context.naming import RESULTS
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.passing import Leap
+from compactctl.context.view import Item, Kind
 from compactctl.measures._facts import Facts, facts_of
-from compactctl.measures._own import Change
+from compactctl.measures._own import Change, Changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Trace
-from compactctl.model import Message
+from compactctl.model import Message, OffloadEntry
 from compactctl.ports import Span
 
 _PATHS = f"{RESULTS}/"
@@ -55,6 +58,7 @@ class Queries:
                         self.last.append(at)
                 self.start.append(len(self.refs))
             seen.update(dict.fromkeys(mentioned, i))
+        self.refs, self.last = _in_a_row(self.refs), _in_a_row(self.last)
 
     @cached_property
     def where(self) -> dict[int, list[int]]:
@@ -64,6 +68,15 @@ class Queries:
             for ref in found.keys() & mentioned:
                 found[ref].append(i)
         return found
+
+
+def _in_a_row(numbers: list[int]) -> list[int]:
+    """Give a list of the same numbers as new objects that lie behind each other in memory.
+
+    Every replay reads these lists from end to end. Numbers that lie where the text was read from cost several times as
+    much to reach.
+    """
+    return array("q", numbers).tolist()
 
 
 class Placed(NamedTuple):
@@ -77,18 +90,19 @@ class Placed(NamedTuple):
     others: set[int]
 
 
-def placed_in(changes: Iterable[Change | None]) -> Placed:
+def placed_in(changes: Iterable[Changes]) -> Placed:
     """Find what made items stood for in the views of a replay."""
     recorded, offloaded = Kind.RECORDED, Kind.OFFLOADED
     items: dict[int, Item] = {}
     others: set[int] = set()
-    for change in changes:
-        for item in change.added if change is not None else ():
-            kind, index = item.kind, item.index
-            if kind is recorded or index < 0:
-                continue
-            if kind is not offloaded or items.setdefault(index, item) is not item:
-                others.add(index)
+    for both in changes:
+        for change in both:
+            for item in change.added if change is not None else ():
+                kind, index = item.kind, item.index
+                if kind is recorded or index < 0:
+                    continue
+                if kind is not offloaded or items.setdefault(index, item) is not item:
+                    others.add(index)
     for index in others.intersection(items):
         del items[index]
     return Placed(items, others)
@@ -99,7 +113,7 @@ class Signs:
 
     ``shown[q]`` is the last message before the reply that mentions the reference of query q and is replaced by
     nothing, or by a placeholder whose preview still shows it; -1 where there is none. ``replaced[i]`` is how many of
-    the messages before i are replaced in some view.
+    the messages before i are replaced in some view, ``first[ref]`` the first of them that mentions a reference, or -1.
     """
 
     def __init__(self, queries: Queries, calls: Sequence[int], placed: Placed, facts: Facts) -> None:
@@ -117,6 +131,10 @@ class Signs:
                 self.shown += [seen.get(ref, -1) for ref in refs[start[turn] : start[turn + 1]]]
                 turn += 1
             seen.update(dict.fromkeys(previews[i].intersection(mentioned) if i in previews else mentioned, i))
+        self.shown = _in_a_row(self.shown)
+        self.first = [-1] * len(facts.references.names)
+        for ref, where in queries.where.items():
+            self.first[ref] = next(filter(previews.__contains__, where), -1)
 
     def cover(self, placed: Placed) -> bool:
         """Whether these are the signs of a replay in whose views made items stood for these messages."""
@@ -148,9 +166,14 @@ class _Order:
 
 
 class Sight:
-    """What can be seen in the own part of the view at hand."""
+    """What can be seen in the own part of the view at hand, and ``counts`` of what was looked for so far.
+
+    ``counts`` are in the order of Found. What the replies of some turns take up is looked for when the own part is
+    about to change in more than placeholders that come in order: one look for many turns.
+    """
 
     def __init__(self, trace: Trace, queries: Queries, signs: Signs) -> None:
+        self.counts = [0] * len(Found)
         self._facts: Facts = facts_of(trace)
         self._pairs: Pairs = pairs_of(trace)
         self._queries = queries
@@ -161,61 +184,127 @@ class Sight:
         self._count = 0  # how many items these are
         self._odd = 0  # of the items those that are not as the signs take it
         self._stored = bytearray(size)  # results in any file
-        self._known_stored: set[int] = set()
         self._made: dict[int, int] = {}  # how often references stand in summaries and other made text
         self._files: dict[int, int] = {}  # how often made text names the file of a result
         self._paths: dict[str, int] = {}
         self._of_made: dict[int, _Seen] = {}
-        self._of_text: dict[str, set[int]] = {}
         self._head_refs: dict[tuple[int, int], set[int]] = {}
-        self._view: View | None = None
-        self._order: _Order | None = None
+        self._lo = 0  # where the recorded range begins
+        self._range_at: list[int] = []  # the same for each query that was met
+        self._looked_for = 0  # how many queries were looked for
+        self._order: _Order | None = _Order(0, (0, 0))
         self._names: set[int] | None = None
         self._in_files: set[int] | None = None
 
     def move(self, span: Span, change: Change | None) -> None:
         """Go on to a span; what it leaves is forgotten, what it brings is looked at once."""
         for record in span.records:
-            for entry in record.offloaded:
-                if entry.file_path not in self._paths:
-                    index = self._pairs.result(entry.tool_call_id, span.view.hi)
-                    self._paths[entry.file_path] = -1 if index is None else index
-                    if index is not None:
-                        self._stored[index] = 1
+            self._store(record.offloaded, span.view.hi)
+        lo = span.view.lo
+        if change is None and lo == self._lo:
+            return
+        if change is not None and self._is_joining(change, lo):
+            self._join(lo, [item for item in change.added if item.kind is not Kind.RECORDED])
+            return
+        self._look_for_all()
         if change is not None:
             self._change(change.removed, 0)
             self._change(change.added, 1)
-        if change is not None or self._view is None or self._view.lo != span.view.lo:
-            self._order = self._look_for_order(span.view)
-        self._view = span.view
+        self._lo = lo
+        self._order = self._look_for_order()
 
-    def _change(self, items: Iterable[Item], there: int) -> None:
+    def leap(self, leap: Leap) -> None:
+        """Go through the turns of a leap."""
+        passing = leap.passing
+        for turn, first, done in leap.events():
+            self.grow(turn)
+            at = passing.at[first:done]
+            self._paths.update(zip(passing.paths[first:done], at, strict=True))
+            self._join(at[-1] + 1, passing.items[first:done])
+
+    def _is_joining(self, change: Change, lo: int) -> bool:
+        """Whether all that changes is that the recorded range up to ``lo`` becomes the own part's, as it comes."""
+        indices = [item.index for item in change.added]
+        return not change.removed and not change.tail and indices == list(range(self._lo, lo)) and lo > self._lo
+
+    def _join(self, lo: int, made: Sequence[Item]) -> None:
+        """Let the own part have the recorded range up to ``lo``; ``made`` are the items that stand for some of it."""
+        # What is in order stays so, and what was shown before stays in sight.
+        if self._order is None:
+            self._look_for_all()
+        self._change_range(self._lo, lo, made, 1)
+        self._lo = lo
+        if self._order is None or self._odd:
+            self._look_for_all()
+            self._order = self._look_for_order()
+
+    def _store(self, entries: Sequence[OffloadEntry], hi: int) -> None:
+        """Know the files of results that were offloaded before message ``hi``."""
+        paths = self._paths
+        for entry in [entry for entry in entries if entry.file_path not in paths]:
+            index = self._pairs.result(entry.tool_call_id, hi)
+            paths[entry.file_path] = -1 if index is None else index
+            if index is not None:
+                self._stored[index] = 1
+
+    def grow(self, until: int) -> None:
+        """Go on to a turn; up to there the view only grows."""
+        known = self._range_at
+        known += [self._lo] * (self._queries.start[until] - len(known))
+
+    def finish(self) -> list[int]:
+        """Give the counts."""
+        self._look_for_all()
+        return self.counts
+
+    def _change(self, items: list[Item], there: int) -> None:
         """Bring items into the own part, or take them out of it."""
-        present, whole, recorded = self._present, self._whole, Kind.RECORDED
-        replaced, placed = self._signs.replaced, self._signs.placed.items
-        sign = 1 if there else -1
+        made = next((at for at, item in enumerate(items) if item.index >= 0), len(items))
+        self._change_made(items[:made], there)
+        items = items[made:]
+        if not items:
+            return
+        start, stop = items[0].index, items[-1].index + 1
+        recorded = Kind.RECORDED
+        if not self._signs.placed.others and [item.index for item in items] == list(range(start, stop)):
+            self._change_range(start, stop, [item for item in items if item.kind is not recorded], there)
+            return
         for item in items:
+            if item.index >= 0:
+                made_one = [item] if item.kind is not recorded else []
+                self._change_range(item.index, item.index + 1, made_one, there)
+            else:
+                self._change_made([item], there)
+
+    def _change_range(self, start: int, stop: int, made: Sequence[Item], there: int) -> None:
+        """Bring a range of recorded messages or take it out; ``made`` are those items that stand for one of them."""
+        sign = 1 if there else -1
+        flags = (b"\x01" if there else b"\x00") * (stop - start)
+        self._present[start:stop] = self._whole[start:stop] = flags
+        placed, replaced = self._signs.placed.items, self._signs.replaced
+        self._count += sign * (stop - start)
+        self._odd += sign * (replaced[stop] - replaced[start])
+        for item in made:
             index = item.index
-            if index >= 0:
-                self._count += sign
-                present[index] = there
-                if item.kind is recorded:
-                    whole[index] = there
-                    self._odd += sign * (replaced[index + 1] - replaced[index])
-                    continue
-                if item.kind is Kind.OFFLOADED:
-                    self._stored[index] = 1
-                if item is placed.get(index):
-                    continue
-                self._odd += sign
+            self._whole[index] = 0
+            if item.kind is Kind.OFFLOADED:
+                self._stored[index] = 1
+            if item is placed.get(index):
+                self._odd -= sign
+            else:
+                self._change_made([item], there)
+
+    def _change_made(self, items: Iterable[Item], there: int) -> None:
+        """Bring made text or take it out."""
+        for item in items:
             seen = self._seen_in(item)
-            _count(self._made, seen.refs, sign)
-            _count(self._files, seen.files, sign)
+            _count(self._made, seen.refs, 1 if there else -1)
+            _count(self._files, seen.files, 1 if there else -1)
             self._names = self._in_files = None
 
-    def _look_for_order(self, view: View) -> _Order | None:
+    def _look_for_order(self) -> _Order | None:
         """Say what order the own part is in, None where there is none that helps."""
-        present, lo = self._present, view.lo
+        present, lo = self._present, self._lo
         first = present.find(1, 0, lo)
         if first < 0:
             return _Order(lo, (0, 0)) if not self._count else None
@@ -234,44 +323,40 @@ class Sight:
             self._names = None
         return _Order(lowest, head)
 
-    def judge(self, turn: int, until: int, counts: list[int]) -> None:
-        """Count where what the replies of some turns take up again can be found; the view only grows meanwhile."""
-        queries, order = self._queries, self._order
-        here, there = queries.start[turn], queries.start[until]
-        if here == there or self._view is None:
+    def _look_for_all(self) -> None:
+        """Count where the references that were not looked for yet can be found; the order held at all their turns."""
+        here, there = self._looked_for, len(self._range_at)
+        if here == there:
             return
-        last, shown, lo = queries.last, self._signs.shown, self._view.lo
-        if order is None:
+        self._looked_for = there
+        refs, last, shown, range_at = self._queries.refs, self._queries.last, self._signs.shown, self._range_at
+        if self._order is None:
             present = self._present
-            unseen = [q for q in range(here, there) if last[q] < lo and not present[shown[q]]]
-            counts[Found.VISIBLE] += there - here - len(unseen)
+            unseen = [q for q in range(here, there) if last[q] < range_at[q] and not present[shown[q]]]
+            self.counts[Found.VISIBLE] += there - here - len(unseen)
             for query in unseen:
-                counts[self._look(queries.refs[query], last[query])] += 1
+                self.counts[self._look(refs[query], last[query])] += 1
             return
-        lowest = order.lowest
-        # From the lowest on everything is there, so what was shown since can be seen, and what was last read in the
-        # recorded range as well.
-        unseen = [q for q in range(here, there) if shown[q] < lowest and last[q] < lo]
-        counts[Found.VISIBLE] += there - here - len(unseen)
-        self._judge_unseen(unseen, order, counts)
+        # From the lowest on everything is there, so what was shown since can be seen.
+        lowest, names = self._order.lowest, self._named(self._order)
+        unseen = [q for q in range(here, there) if shown[q] < lowest]
+        near = [q for q in unseen if last[q] >= lowest]
+        # Where it was last read is still in the recorded range, or a placeholder now.
+        seen = sum([last[q] >= range_at[q] or refs[q] in names for q in near])
+        self.counts[Found.VISIBLE] += there - here - len(unseen) + seen
+        self.counts[Found.REACHABLE] += len(near) - seen
+        self._look_for_far([q for q in unseen if last[q] < lowest], names)
 
-    def _judge_unseen(self, unseen: list[int], order: _Order, counts: list[int]) -> None:
-        """Count where references can be found that neither the range nor any message from the lowest on shows."""
-        refs, last, lowest = self._queries.refs, self._queries.last, order.lowest
-        names, files, stored = self._named(order), self._named_files(), self._known_stored
-        visible = reachable = orphaned = 0
-        for query in unseen:
-            ref = refs[query]
-            if ref in names:
-                visible += 1
-            elif last[query] >= lowest or ref in files:
-                reachable += 1  # where it was last read is a placeholder now, or made text names the file
-            elif ref in stored or self._is_stored(ref):
-                orphaned += 1
-        counts[Found.VISIBLE] += visible
-        counts[Found.REACHABLE] += reachable
-        counts[Found.ORPHANED] += orphaned
-        counts[Found.LOST] += len(unseen) - visible - reachable - orphaned
+    def _look_for_far(self, queries: list[int], names: set[int]) -> None:
+        """Count where references can be found that stand in no message from the lowest on."""
+        refs, last, files = self._queries.refs, self._queries.last, self._named_files()
+        hidden = [q for q in queries if refs[q] not in names]
+        away = [q for q in hidden if refs[q] not in files] if files else hidden
+        stored, first = self._stored, self._signs.first
+        lost = [q for q in away if not (stored[first[refs[q]]] and first[refs[q]] <= last[q])]
+        lost = [q for q in lost if not self._is_stored(refs[q], last[q])]
+        parts = (len(queries) - len(hidden), len(hidden) - len(away), len(away) - len(lost), len(lost))
+        self.counts = list(map(add, self.counts, parts))
 
     def _named_files(self) -> set[int]:
         """Give the references in the results whose files are named in made text."""
@@ -279,19 +364,10 @@ class Sight:
             self._in_files = set().union(*(self._queries.of[index] for index in self._files))
         return self._in_files
 
-    def _look_for_file(self, ref: int) -> Found:
-        if ref in self._named_files():
-            return Found.REACHABLE
-        return Found.ORPHANED if self._is_stored(ref) else Found.LOST
-
-    def _is_stored(self, ref: int) -> bool:
+    def _is_stored(self, ref: int, last: int) -> bool:
         """Whether a file holds a reference; files stay where they are."""
-        if ref in self._known_stored:
-            return True
-        if any(map(self._stored.__getitem__, self._queries.where[ref])):
-            self._known_stored.add(ref)
-            return True
-        return False
+        where = self._queries.where[ref]
+        return any(map(self._stored.__getitem__, islice(where, bisect_right(where, last))))
 
     def _look(self, ref: int, last: int) -> Found:
         """Say where a reference can be found that the recorded range of the view does not hold, in whatever order."""
@@ -306,7 +382,9 @@ class Sight:
         files = [index for index in where if self._present[index] and index in placed]
         if any(ref in self._signs.previews[index] for index in files):
             return Found.VISIBLE
-        return Found.REACHABLE if files else self._look_for_file(ref)
+        if files or ref in self._named_files():
+            return Found.REACHABLE
+        return Found.ORPHANED if self._is_stored(ref, last) else Found.LOST
 
     def _named(self, order: _Order) -> set[int]:
         """Give the references that can be seen in made text and in the first messages of the view."""
@@ -322,13 +400,8 @@ class Sight:
         known = self._of_made.get(id(item))
         if known is None:
             text = item.message.content
-            # Many summaries of one replay can have the same text.
-            refs = self._of_text.get(text)
-            if refs is None:
-                refs = self._of_text[text] = self._facts.references.of(text)
-            known = self._of_made[id(item)] = _Seen(
-                item, refs.union(self._in_calls(item.message)), self._files_in(text)
-            )
+            refs = self._facts.references.of_made(text).union(self._in_calls(item.message))
+            known = self._of_made[id(item)] = _Seen(item, refs, self._files_in(text))
         return known
 
     def _in_calls(self, message: Message) -> Iterator[int]:

@@ -65,7 +65,9 @@ def _decision_tokens(trace: Trace) -> list[int]:
         view = span.view
         fixed = view.weight - prefix[view.hi]
         found.append(meter.tokens(fixed + prefix[view.hi], MeterContext(span.turn, view.pristine)))
-        if span.until > span.turn + 1:
+        if span.leap is not None:
+            found += span.leap.heights.tokens(meter, span.turn + 1)
+        elif span.until > span.turn + 1:
             found += [
                 meter.tokens(fixed + prefix[calls[turn]], MeterContext(turn, view.pristine))
                 for turn in range(span.turn + 1, span.until)

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.view import Base, Item, Kind, View
 from compactctl.measures._own import Stretch, Stretches, own_changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
@@ -74,15 +74,18 @@ def unread_results(trace: Trace) -> list[Unread]:
     """Give the turns at which results were dropped or shortened before any model call had seen them."""
     known = trace.cache.get("m5 unread")
     if not isinstance(known, list):
-        found = (_unread(span) for span in trace.spans)
-        known = trace.cache["m5 unread"] = [unread for unread in found if unread is not None]
+        known = trace.cache["m5 unread"] = [unread for span in trace.spans for unread in _unread(span)]
     return known
 
 
 def _faults(trace: Trace) -> Iterator[Fault]:
     pairs = pairs_of(trace)
     messages = trace.base.messages
-    users = [i for i, message in enumerate(messages) if message.role == USER and not message.tool_call_id]
+    key = f"m5 users {trace.base.offset} {len(messages)}"
+    users = trace.shared.get(key)
+    if not isinstance(users, list):
+        users = [i for i, message in enumerate(messages) if message.role == USER and not message.tool_call_id]
+        trace.shared[key] = users
     first = next((message for message in messages if message.role != SYSTEM), None)
     begins_with_user = first is not None and first.role == USER
     own = Stretches()
@@ -91,26 +94,27 @@ def _faults(trace: Trace) -> Iterator[Fault]:
     form: object = None
     hi = 0
     base_calls = trace.base.calls
-    for span, change in zip(trace.spans, own_changes(trace), strict=True):
+    for span, (change, leapt) in zip(trace.spans, own_changes(trace), strict=True):
         view = span.view
         if change is not None:
             own.apply(change)
         if view.pristine:
             torn, made_user, form, hi = {}, False, None, 0
-            continue
-        # Placeholders in place of results tear nothing, and neither does a range that goes on.
-        before, form = form, _form(_with_rest(own.all, view), view.hi)
-        fresh = form != before
-        for turn, until in _quiet_parts(span, pairs):
-            if fresh or turn > span.turn or pairs.late_between(hi, view.hi, view.lo):
-                now = span.view_at(turn)
-                check = _Check(now, pairs)
-                check.run(_with_rest(own.all, now))
-                torn, made_user = check.found, check.has_user
-            for kind, count in torn.items():
-                yield Fault(kind, count, turn, until - turn)
-        yield from _shape(span, users, made_user or _any_of(users, own.all), begins_with_user)
-        hi = max(base_calls[span.until - 1], view.hi)
+        else:
+            # Placeholders in place of results tear nothing, and neither does a range that goes on.
+            before, form = form, _form(_with_rest(own.all, view), view.hi)
+            for turn, until in _quiet_parts(span, pairs):
+                if form != before or turn > span.turn or pairs.late_between(hi, view.hi, view.lo):
+                    now = span.view_at(turn)
+                    check = _Check(now, pairs)
+                    check.run(_with_rest(own.all, now))
+                    torn, made_user = check.found, check.has_user
+                for kind, count in torn.items():
+                    yield Fault(kind, count, turn, until - turn)
+            yield from _shape(span, users, made_user or _any_of(users, own.all), begins_with_user)
+            hi = max(base_calls[span.until - 1], view.hi)
+        if leapt is not None:
+            own.apply(leapt)
 
 
 def _with_rest(own: list[Stretch], view: View) -> list[Stretch]:
@@ -239,18 +243,30 @@ def _first_behind(view: View, head: int, stop: int) -> Message | None:
     return view.base.messages[index] if index < stop else None
 
 
-def _unread(span: Span) -> Unread | None:
+def _unread(span: Span) -> Iterator[Unread]:
     view, base = span.view, span.view.base
-    if view.pristine:
-        return None
-    turn = span.turn
-    start = base.calls[turn - 1] + 1 if turn else 0
-    stop = base.calls[turn] if turn < len(base.calls) else len(base.messages)
+    if not view.pristine:
+        yield from _unread_at(view, _last_call(base, span.turn))
+    if span.leap is not None:
+        at = span.leap.passing.at
+        for turn, first, done in span.leap.events():
+            if at[done - 1] > _last_call(base, turn):
+                yield Unread(turn, 0, sum(index > _last_call(base, turn) for index in at[first:done]))
+
+
+def _last_call(base: Base, turn: int) -> int:
+    """Give the index of the message that the call before a turn wrote, -1 where there was none."""
+    return base.calls[turn - 1] if turn else -1
+
+
+def _unread_at(view: View, last_call: int) -> Iterator[Unread]:
+    base, start = view.base, last_call + 1
+    stop = base.calls[view.turn] if view.turn < len(base.calls) else len(base.messages)
     if view.lo <= start:
-        return None
+        return
     fresh = {i for i in range(start, min(stop, view.lo)) if base.messages[i].tool_call_id}
     if not fresh:
-        return None
+        return
     cut = 0
     own = view.own_buffer
     for position in range(view.own_length - 1, -1, -1):
@@ -260,7 +276,8 @@ def _unread(span: Span) -> Unread | None:
         if item.index in fresh:
             fresh.discard(item.index)
             cut += item.kind is not Kind.RECORDED
-    return Unread(turn, len(fresh), cut) if fresh or cut else None
+    if fresh or cut:
+        yield Unread(view.turn, len(fresh), cut)
 
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:

@@ -76,11 +76,12 @@ def _limits(scale: Scale, calls: Sequence[int]) -> list[int]:
 def _count(trace: Trace) -> list[int]:
     queries = _queries(trace)
     sight = Sight(trace, queries, _signs(trace, queries))
-    counts = [0, 0, 0, 0]
-    for span, change in zip(trace.spans, own_changes(trace), strict=True):
+    for span, (change, _) in zip(trace.spans, own_changes(trace), strict=True):
         sight.move(span, change)
-        sight.judge(span.turn, span.until, counts)
-    return counts
+        if span.leap is not None:
+            sight.leap(span.leap)
+        sight.grow(span.until)
+    return sight.finish()
 
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from compactctl.context.counting import MeterContext
+from compactctl.context.counting import MeterContext, tokens_of_all
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
 from compactctl.model import CompactionRecord, Tier
 from compactctl.ports import Span
@@ -67,7 +67,7 @@ def compactions_of(trace: Trace) -> list[Compaction]:
     """Give the turns at which the compactor changed the view, in order; worked out once."""
     known = trace.cache.get("m8 compactions")
     if not isinstance(known, list):
-        known = trace.cache["m8 compactions"] = [c for span in trace.spans if (c := _compaction(span)) is not None]
+        known = trace.cache["m8 compactions"] = [c for span in trace.spans for c in _compactions(span)]
     return known
 
 
@@ -83,7 +83,12 @@ def _tier_runs(spans: Sequence[Span]) -> Iterator[tuple[int, int, Tier]]:
     for span in spans:
         records = span.records
         yield span.turn, 1, records[0].tier if len(records) == 1 else max(record.tier for record in records)
-        if span.until > span.turn + 1:
+        if span.leap is not None:
+            # These two tiers took turns; how they did is not asked.
+            warned = span.leap.warned
+            yield span.turn + 1, warned, Tier.WARN
+            yield span.turn + 1 + warned, span.turns - 1 - warned, Tier.NONE
+        elif span.until > span.turn + 1:
             yield span.turn + 1, span.turns - 1, span.quiet_tier
 
 
@@ -124,15 +129,21 @@ def tail_floor(trace: Trace) -> list[int] | None:
     return known
 
 
-def _compaction(span: Span) -> Compaction | None:
-    if span.view is span.before and len(span.records) == 1:
-        return None
-    records = [record for record in span.records if changed(record)]
-    if not records:
-        return None
-    hard = any(r.summarized or r.dropped or r.tier >= Tier.SOFT for r in records)
-    tier = max(record.tier for record in records)
-    return Compaction(span.turn, tier, records[0].tokens_before, records[-1].tokens_after, hard)
+def _compactions(span: Span) -> Iterator[Compaction]:
+    if span.view is not span.before or len(span.records) > 1:
+        records = [record for record in span.records if changed(record)]
+        if records:
+            hard = any(r.summarized or r.dropped or r.tier >= Tier.SOFT for r in records)
+            tier = max(record.tier for record in records)
+            yield Compaction(span.turn, tier, records[0].tokens_before, records[-1].tokens_after, hard)
+    if span.leap is not None:
+        leap, base = span.leap, span.view.base
+        sums = leap.passing.sums(base)
+        for turn, first, done in leap.events():
+            height = leap.heights.base + sums.recorded[turn]
+            heights = height + sums.grown[first], height + sums.grown[done]
+            before, after = tokens_of_all(base.meter, heights, 0, MeterContext(turn, False))
+            yield Compaction(turn, Tier.WARN, before, after, False)
 
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:
@@ -140,10 +151,8 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
     for _, turns, tier in tier_runs(trace):
         by_tier[tier] += turns
     compactions = compactions_of(trace)
-    acted = {compaction.turn for compaction in compactions}
-    idle = sum(
-        turns for turn, turns, tier in tier_runs(trace) if tier is not Tier.NONE and (turns > 1 or turn not in acted)
-    )
+    above = sum(turns for tier, turns in by_tier.items() if tier is not Tier.NONE)
+    idle = above - sum(compaction.tier is not Tier.NONE for compaction in compactions)
     hard = [compaction.turn for compaction in compactions if compaction.hard]
     gaps = [later - earlier for earlier, later in itertools.pairwise(hard)]
     floors = tail_floor(trace)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
-from compactctl.context.offload import MemoryOffloader
+from compactctl.context.offload import MemoryOffloader, NullOffloader
 from compactctl.context.scale import Scale
 from compactctl.measures import Trace, measure_all
 from compactctl.measures._cost import cached_tokens
@@ -17,10 +17,11 @@ from compactctl.measures._load import load_of, uncompacted
 from compactctl.measures.m5 import KINDS, faults_of, unread_results
 from compactctl.measures.m6 import recall_counts
 from compactctl.meters import best_meter, make_meter
+from compactctl.meters.dsh import Dsh
 from compactctl.model import Message, Session, ToolCall
-from compactctl.ports import CompactorSpec, HistoryMode, Ports
+from compactctl.ports import CompactorSpec, HistoryMode, Meter, Ports
 from compactctl.registry import plugin
-from compactctl.replay import Plan, as_step_compactor, base_of, walk
+from compactctl.replay import Limits, Plan, as_step_compactor, base_of, walk
 from compactctl.summarizers.stub import StubSummarizer
 from tests.measures import naive
 
@@ -28,7 +29,7 @@ NAMES = ["src/app/main.py", "parse_line", "ValueError", "lib/io/reader.go", "tok
 WINDOW = 24_000
 
 
-def session_of(seed: int, longest: int = 24) -> Session:
+def session_of(seed: int, longest: int = 24, late_results: float = 0.1) -> Session:
     """Make a session with batches, late results, short and huge results, and names that come back."""
     draw = Random(seed)
     messages = [Message("system", "Be careful."), Message("user", "Never touch data. Fix src/app/main.py.")]
@@ -44,7 +45,7 @@ def session_of(seed: int, longest: int = 24) -> Session:
             body = "a line of plain words\n" * (draw.choice([20, 300, 5000, 9000, 30_000]) // 22)
             content = f"{names}\n{body}" if draw.random() < 0.5 else f"{body}\n{names}"
             result = Message("tool", content, tool_call_id=call.id)
-            (late if draw.random() < 0.1 else messages).append(result)
+            (late if draw.random() < late_results else messages).append(result)
         if late and draw.random() < 0.5:
             messages.append(late.pop())
         if draw.random() < 0.15:
@@ -63,7 +64,16 @@ class Rough:
         return [messages[0], Message("user", "so far: parse_line"), messages[2], *messages[-5:]]
 
 
-def trace_of(session: Session, name: str, history: str, *, skip: bool = False, window: int = WINDOW) -> Trace:
+def trace_of(
+    session: Session,
+    name: str,
+    history: str,
+    *,
+    skip: bool = False,
+    leap: bool = False,
+    window: int = WINDOW,
+    real: Meter | None = None,
+) -> Trace:
     """Replay a session and give its trace."""
     options: dict[str, Any] = {}
     if name == "rough":
@@ -73,13 +83,15 @@ def trace_of(session: Session, name: str, history: str, *, skip: bool = False, w
         spec = plugin("compactctl.compactors", CompactorSpec, name, "compactor")
         options = {option.name: option.default for option in spec.options}
         counter = make_meter(spec.meter, session)
-        offloader = MemoryOffloader(session.id, threshold=0)
+        offloader = NullOffloader(session.id, threshold=0) if leap else MemoryOffloader(session.id, threshold=0)
         ports = Ports(StubSummarizer(), offloader, counter, window, summary_tokens=300)
         driver = spec.make(options, session, ports)
-    real, _ = best_meter(session)
+    real = real or best_meter(session)[0]
     base, _ = base_of(session, counter)
-    spans = tuple(walk(base, driver, Plan(HistoryMode(history), skip=skip)))
-    return Trace(session, base, spans, Scale(base, real), window, options=options, summary_tokens=300)
+    scale = Scale(base, real)
+    limits = Limits(window, real, scale=scale) if leap else None
+    spans = tuple(walk(base, driver, Plan(HistoryMode(history), limits=limits, skip=skip or leap, leap=leap)))
+    return Trace(session, base, spans, scale, window, options=options, summary_tokens=300)
 
 
 RUNS = [
@@ -125,6 +137,20 @@ def test_skipped_turns_change_no_measure(name: str, history: str, seed: int) -> 
     slow = measure_all(trace_of(session, name, history))
     quick = measure_all(trace_of(session, name, history, skip=True))
     assert quick == slow
+
+
+@pytest.mark.parametrize("real", [None, Dsh()], ids=["same-meter", "another-meter"])
+@pytest.mark.parametrize("window", [WINDOW, 3 * WINDOW])
+def test_leapt_turns_change_no_measure(window: int, real: Meter | None) -> None:
+    """A replay that leaps over turns which only offload has the same figures as one that makes each step."""
+    leapt = 0
+    for seed in range(20):
+        session = session_of(seed, 60, late_results=0)
+        slow = measure_all(trace_of(session, "progressive", "write-back", window=window, real=real))
+        trace = trace_of(session, "progressive", "write-back", leap=True, window=window, real=real)
+        assert measure_all(trace) == slow
+        leapt += sum(len(span.leap.acted) for span in trace.spans if span.leap is not None)
+    assert leapt > 10
 
 
 @FEW
