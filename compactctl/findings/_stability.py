@@ -233,8 +233,8 @@ def _offload_grew(case: Case) -> Shown | None:
     growth = 0
     base = case.trace.base
     for span, (change, _) in zip(case.trace.spans, own_changes(case.trace), strict=True):
-        for item in change.added if change is not None else ():
-            if item.kind is Kind.OFFLOADED and item.index >= 0 and item.index not in entries:
+        for item in change.made if change is not None else ():
+            if item.kind is Kind.OFFLOADED and item.index not in entries:
                 grown = item.weight - (base.prefix[item.index + 1] - base.prefix[item.index])
                 if grown >= 0:
                     entries.add(item.index)

@@ -28,8 +28,8 @@ class References(dict[str, int]):
         super().__init__()
         self.names: list[str] = []
         self._ids: dict[str, int] = {}
-        # Many summaries of one replay, and of several, can have the same text.
-        self.of_made = lru_cache(maxsize=64)(self.of)
+        # Lines of made text come again: a summary repeats what the last one said, and so do other replays.
+        self._of_line = lru_cache(maxsize=4096)(self.of)
 
     def __missing__(self, candidate: str) -> int:
         name = reference_in(candidate)
@@ -44,6 +44,10 @@ class References(dict[str, int]):
     def of(self, text: str) -> set[int]:
         """Give the ids of the references in a text."""
         return _known(set(map(self.__getitem__, _CANDIDATE.findall(text))))
+
+    def of_made(self, text: str) -> set[int]:
+        """Give the same for a text that a replay made."""
+        return set().union(*map(self._of_line, text.split("\n")))
 
     def has_met(self, text: str) -> bool:
         """Whether every run of name characters in a text was met before; without that it cannot have been said."""

@@ -10,8 +10,8 @@ from compactctl.context.counting import MeterContext, Standing, tokens_of_all
 from compactctl.context.passing import Leap
 from compactctl.context.prefix import shared_messages
 from compactctl.context.scale import Scale
-from compactctl.context.view import Kind, View
-from compactctl.measures._own import Change, own_changes
+from compactctl.context.view import View
+from compactctl.measures._own import Change, Stretch, own_changes
 from compactctl.measures._spec import Trace
 
 NOT_SENT = MeterContext(0, Standing.CHANGED)
@@ -139,10 +139,8 @@ def _common(before: View, view: View, change: Change | None) -> int:
     at = change.keep
     if at == before.own_length:
         # What the own part took over from the recorded range of the view before is still what it was.
-        recorded, next_index, stop = Kind.RECORDED, before.lo, before.hi
-        for item in change.added:
-            if item.index != next_index or item.kind is not recorded or next_index >= stop:
-                break
-            next_index += 1
-        at += next_index - before.lo
+        start, stop, _ = change.come[0] if change.come else Stretch(-1, -1, None)
+        if start == before.lo:
+            made = [item.index for item in change.made[:1] if start <= item.index < stop]
+            at += min(stop, before.hi, *made) - start
     return shared_messages(before, view, at)

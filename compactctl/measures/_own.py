@@ -6,27 +6,48 @@ the own items step by step. So a replay costs what its compactions changed and n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactctl.context.prefix import shared_items, shared_last_items
-from compactctl.context.view import Item
+from compactctl.context.view import Item, Kind
 from compactctl.measures._spec import Trace
+
+
+class Stretch(NamedTuple):
+    """Consecutive recorded messages from ``start`` to ``stop`` - 1, or one made item that stands for none of them.
+
+    A made item that stands for a recorded message is in the stretch of its neighbours: it has the same role and ids.
+    """
+
+    start: int
+    stop: int
+    item: Item | None
+
+    @property
+    def size(self) -> int:
+        """How many messages it is in the view."""
+        return 1 if self.item is not None else self.stop - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How the own items of a span's view differ from those before it.
+    """How the own items of a view differ from those before it.
 
-    The ``keep`` first and the ``tail`` last items stay; of those between them, ``removed`` are gone and ``added`` are
-    there now.
+    The ``keep`` first and the ``tail`` last items stay; between them, ``removed`` are gone, which are the stretches
+    ``gone``, and the stretches ``come`` are there now. ``made`` are the items among these that stand for a recorded
+    message, in order.
     """
 
     keep: int
     tail: int
     removed: list[Item]
-    added: list[Item]
+    gone: list[Stretch]
+    come: list[Stretch]
+    made: Sequence[Item]
 
 
 class Changes(NamedTuple):
@@ -47,41 +68,53 @@ def own_changes(trace: Trace) -> list[Changes]:
 def _changes(trace: Trace) -> Iterator[Changes]:
     own: list[Item] = []
     length = 0
+    stretches = Stretches()
+    recorded = Kind.RECORDED
     for span in trace.spans:
         now, size = span.view.own_buffer, span.view.own_length
-        if now is own:
-            # A list that goes on only ever grows, so nothing but the end can differ.
-            keep = min(length, size)
-            change = None if size == length else Change(keep, 0, own[keep:length], now[keep:size])
-        else:
-            keep = shared_items(own, now, min(length, size))
+        keep, tail = min(length, size), 0
+        # A list that goes on only ever grows, so nothing but the end can differ.
+        if now is not own:
+            keep = shared_items(own, now, keep)
             tail = shared_last_items(own, now, length, size, min(length, size) - keep)
-            change = Change(keep, tail, own[keep : length - tail], now[keep : size - tail])
-            if keep == length == size:
-                change = None
+        first = leapt = None
+        if not keep == length == size:
+            removed, added = own[keep : length - tail], now[keep : size - tail]
+            come = list(_stretches_of(added))
+            made = [item for item in added if item.kind is not recorded and item.index >= 0]
+            first = Change(keep, tail, removed, stretches.replace(tail, len(removed), come), come, made)
         own, length = now, size
-        leapt = None
-        if span.leap is not None and span.leap.view.own_length > size:
+        leap = span.leap
+        if leap is not None and leap.last > leap.first:
             # Placeholders took the place of results in the range: these and what was before them are own items now.
-            own, length = span.leap.view.own_buffer, span.leap.view.own_length
-            leapt = Change(size, 0, [], own[size:length])
-        yield Changes(change, leapt)
+            own, length = leap.view.own_buffer, leap.view.own_length
+            come = [Stretch(span.view.lo, leap.view.lo, None)]
+            stretches.replace(0, 0, come)
+            leapt = Change(size, 0, [], [], come, leap.passing.items[leap.first : leap.last])
+        yield Changes(first, leapt)
 
 
-class Stretch(NamedTuple):
-    """Consecutive recorded messages from ``start`` to ``stop`` - 1, or one made item that stands for none of them.
+def views_key(trace: Trace) -> bytes:
+    """Give a hash of all views of a replay, by which replays of one session that send the same are known as such.
 
-    A made item that stands for a recorded message is in the stretch of its neighbours: it has the same role and ids.
+    Grids of thresholds have many such points: most of what they change is never reached.
     """
-
-    start: int
-    stop: int
-    item: Item | None
-
-    @property
-    def size(self) -> int:
-        """How many messages it is in the view."""
-        return 1 if self.item is not None else self.stop - self.start
+    numbers = array("q")
+    for span, changes in zip(trace.spans, own_changes(trace), strict=True):
+        numbers.extend((span.turn, span.until, span.view.lo))
+        for change in changes:
+            if change is not None:
+                numbers.extend((change.keep, change.tail, len(change.removed), len(change.come), len(change.made)))
+                for start, stop, item in change.come:
+                    numbers.extend((start, stop, 0 if item is None else hash(item.message.content)))
+                for item in change.made:
+                    numbers.extend((item.index, item.kind, hash(item.message.content)))
+        if span.leap is not None:
+            numbers.extend(span.leap.acted)
+            numbers.extend(span.leap.done)
+        for record in span.records:
+            numbers.extend([hash(entry.file_path) for entry in record.offloaded])
+    return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()
 
 
 class Stretches:
@@ -90,44 +123,44 @@ class Stretches:
     def __init__(self) -> None:
         self.all: list[Stretch] = []
 
-    def apply(self, change: Change) -> None:
-        """Go on to the next view."""
-        behind: list[Stretch] = []
-        left = change.tail
-        while left:
-            last = self.all.pop()
-            if last.size > left:
-                self.all.append(Stretch(last.start, last.stop - left, None))
-                last = Stretch(last.stop - left, last.stop, None)
-            behind.append(last)
-            left -= last.size
-        gone = len(change.removed)
-        while gone:
-            last = self.all.pop()
-            if last.size > gone:
-                self.all.append(Stretch(last.start, last.stop - gone, None))
-            gone -= min(gone, last.size)
-        start = stop = -1
-        for item in change.added:
-            index = item.index
-            if index == stop and index >= 0:
-                stop += 1
-                continue
-            if stop >= 0:
-                self._append(Stretch(start, stop, None))
-            start, stop = index, index + 1
-            if index < 0:
-                self._append(Stretch(-1, -1, item))
-                stop = -1
-        if stop >= 0:
-            self._append(Stretch(start, stop, None))
-        for stretch in reversed(behind):
-            self._append(stretch)
+    def replace(self, tail: int, count: int, come: list[Stretch]) -> list[Stretch]:
+        """Put stretches in place of ``count`` messages before the last ``tail`` ones; give what was there."""
+        behind = self._take(tail)
+        gone = self._take(count)
+        for stretch in (*come, *behind):
+            last = self.all[-1] if self.all else None
+            if last is not None and stretch.start >= 0 and stretch.start == last.stop:
+                self.all[-1] = Stretch(last.start, stretch.stop, None)
+            else:
+                self.all.append(stretch)
+        return gone
 
-    def _append(self, stretch: Stretch) -> None:
-        """Put a stretch behind the last one, as part of it where it goes on with it."""
-        last = self.all[-1] if self.all else None
-        if last is not None and stretch.start >= 0 and stretch.start == last.stop:
-            self.all[-1] = Stretch(last.start, stretch.stop, None)
-        else:
-            self.all.append(stretch)
+    def _take(self, count: int) -> list[Stretch]:
+        """Take the last ``count`` messages away and give their stretches."""
+        taken: list[Stretch] = []
+        while count:
+            last = self.all.pop()
+            if last.size > count:
+                self.all.append(Stretch(last.start, last.stop - count, None))
+                last = Stretch(last.stop - count, last.stop, None)
+            taken.append(last)
+            count -= last.size
+        taken.reverse()
+        return taken
+
+
+def _stretches_of(items: Sequence[Item]) -> Iterator[Stretch]:
+    start = stop = -1
+    for item in items:
+        index = item.index
+        if index == stop and index >= 0:
+            stop += 1
+            continue
+        if stop >= 0:
+            yield Stretch(start, stop, None)
+        start, stop = index, index + 1
+        if index < 0:
+            yield Stretch(-1, -1, item)
+            stop = -1
+    if stop >= 0:
+        yield Stretch(start, stop, None)

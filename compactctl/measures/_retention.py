@@ -6,12 +6,14 @@ import re
 import string
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from compactctl.context.anchors import is_missing
 from compactctl.context.provenance import constraint_sentences
 from compactctl.context.view import Item, Kind, View
 from compactctl.measures._facts import Facts, facts_of
-from compactctl.measures._own import own_changes
+from compactctl.measures._own import Change, own_changes
 from compactctl.measures._spec import Trace
 from compactctl.model import USER, Anchor, AnchorType, CompactionRecord, Message, Origin, Tier
 from compactctl.ports import Span
@@ -130,25 +132,29 @@ def _rounds(trace: Trace) -> list[tuple[int, float]] | None:
     if not rules:
         return None
     said_at = [rule.index for rule in rules]
-    bits: dict[int, int] = {}  # the rules of each message; a set of rules is a number with a bit for each
-    for at, index in enumerate(said_at):
-        bits[index] = bits.get(index, 0) | 1 << at
+
+    def between(start: int, stop: int) -> int:
+        """Give the rules in some messages; a set of rules is a number with a bit for each."""
+        return (1 << bisect_left(said_at, stop)) - (1 << bisect_left(said_at, start)) if stop > start else 0
+
+    def brought(change: Change) -> int:
+        there = reduce(or_, (between(start, stop) for start, stop, _ in change.come), 0)
+        for item in change.made:
+            there &= ~between(item.index, item.index + 1)
+        return there
+
     whole = 0
     texts: dict[int, Item] = {}
     told = _Told(rules)
     found: list[tuple[int, float]] = []
-    recorded = Kind.RECORDED
     for span, (change, leapt) in zip(trace.spans, own_changes(trace), strict=True):
-        for item in change.removed if change is not None else ():
-            if item.kind is recorded:
-                whole &= ~bits.get(item.index, 0)
-            elif item.kind in _SPOKEN_FOR:
-                texts.pop(id(item), None)
-        for item in change.added if change is not None else ():
-            if item.kind is recorded:
-                whole |= bits.get(item.index, 0)
-            elif item.kind in _SPOKEN_FOR:
-                texts[id(item)] = item
+        if change is not None:
+            for start, stop, item in change.gone:
+                whole &= ~between(start, stop)
+                if item is not None:
+                    texts.pop(id(item), None)
+            whole |= brought(change)
+            texts |= {id(item): item for _, _, item in change.come if item is not None and item.kind in _SPOKEN_FOR}
         said = bisect_left(said_at, span.view.hi)
         if said and any(r.summarized or r.dropped or r.tier is Tier.EMERGENCY for r in span.records):
             near = min(bisect_left(said_at, span.view.lo), said)
@@ -158,8 +164,7 @@ def _rounds(trace: Trace) -> list[tuple[int, float]] | None:
                 there |= told.by(item.message.content, near)
             kept = said - near + (there & ((1 << near) - 1)).bit_count()
             found.append((span.turn, kept / said))
-        for item in leapt.added if leapt is not None else ():
-            whole |= bits.get(item.index, 0) if item.kind is recorded else 0
+        whole |= brought(leapt) if leapt is not None else 0
     return found
 
 

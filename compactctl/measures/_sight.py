@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -19,10 +20,11 @@ from compactctl.measures._facts import Facts, facts_of
 from compactctl.measures._own import Change, Changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Trace
-from compactctl.model import Message, OffloadEntry
+from compactctl.model import OffloadEntry
 from compactctl.ports import Span
 
-_PATHS = f"{RESULTS}/"
+_PATHS = re.compile(rf"{re.escape(RESULTS)}/[^ \n|\]]*")
+_BLOCK = 128
 
 
 class Found(IntEnum):
@@ -92,16 +94,13 @@ class Placed(NamedTuple):
 
 def placed_in(changes: Iterable[Changes]) -> Placed:
     """Find what made items stood for in the views of a replay."""
-    recorded, offloaded = Kind.RECORDED, Kind.OFFLOADED
     items: dict[int, Item] = {}
     others: set[int] = set()
     for both in changes:
         for change in both:
-            for item in change.added if change is not None else ():
-                kind, index = item.kind, item.index
-                if kind is recorded or index < 0:
-                    continue
-                if kind is not offloaded or items.setdefault(index, item) is not item:
+            for item in change.made if change is not None else ():
+                index = item.index
+                if items.setdefault(index, item) is not item or item.kind is not Kind.OFFLOADED:
                     others.add(index)
     for index in others.intersection(items):
         del items[index]
@@ -113,7 +112,7 @@ class Signs:
 
     ``shown[q]`` is the last message before the reply that mentions the reference of query q and is replaced by
     nothing, or by a placeholder whose preview still shows it; -1 where there is none. ``replaced[i]`` is how many of
-    the messages before i are replaced in some view, ``first[ref]`` the first of them that mentions a reference, or -1.
+    the messages before i are replaced in some view.
     """
 
     def __init__(self, queries: Queries, calls: Sequence[int], placed: Placed, facts: Facts) -> None:
@@ -124,17 +123,35 @@ class Signs:
         self.replaced = list(accumulate((i in previews for i in range(len(queries.of))), initial=0))
         self.previews = previews
         self.shown: list[int] = []
+        refs, last, start = queries.refs, queries.last, queries.start
         seen: dict[int, int] = {}
-        turn, refs, start = 0, queries.refs, queries.start
+        turn = 0
         for i, mentioned in enumerate(queries.of):
             if turn < len(calls) and i == calls[turn]:
                 self.shown += [seen.get(ref, -1) for ref in refs[start[turn] : start[turn + 1]]]
                 turn += 1
             seen.update(dict.fromkeys(previews[i].intersection(mentioned) if i in previews else mentioned, i))
-        self.shown = _in_a_row(self.shown)
-        self.first = [-1] * len(facts.references.names)
-        for ref, where in queries.where.items():
-            self.first[ref] = next(filter(previews.__contains__, where), -1)
+        # The queries in blocks, each in the order of ``shown``, so that a replay need not look at most of them. Plain
+        # arrays keep what it reads close together in memory.
+        order: list[int] = []
+        for block in range(0, len(self.shown), _BLOCK):
+            order += sorted(range(block, min(block + _BLOCK, len(self.shown))), key=self.shown.__getitem__)
+        first = {ref: next(filter(previews.__contains__, where), -1) for ref, where in queries.where.items()}
+        filed = [at if (at := first[ref]) <= until else -1 for ref, until in zip(refs, last, strict=True)]
+        self._shown = array("q", [self.shown[query] for query in order])
+        self._columns = [array("q", [column[q] for q in order]) for column in (range(len(order)), refs, last, filed)]
+
+    def unseen(self, here: int, there: int, lowest: int) -> Iterator[Iterator[Sequence[int]]]:
+        """Give the queries of a range whose reference was last shown before a message, in some groups.
+
+        Each comes with its reference, the message where that was last read, and the first message up to there that
+        mentions it and is replaced in some view, or -1.
+        """
+        for block in range(here - here % _BLOCK, there, _BLOCK):
+            stop = bisect_left(self._shown, lowest, block, min(block + _BLOCK, len(self._shown)))
+            some = zip(*(column[block:stop] for column in self._columns), strict=True)
+            inside = here <= block and block + _BLOCK <= there
+            yield some if inside else (query for query in some if here <= query[0] < there)
 
     def cover(self, placed: Placed) -> bool:
         """Whether these are the signs of a replay in whose views made items stood for these messages."""
@@ -157,12 +174,10 @@ def _common(one: dict[int, Item], other: dict[int, Item]) -> dict[int, Item]:
 class _Order:
     """What is known of a view whose own part is in good order: at most some first messages, then all from ``lowest``.
 
-    From there to the recorded range each message is there as it was or as a placeholder. ``head`` are the first
-    messages, all as they were.
+    From there to the recorded range each message is there as it was or as a placeholder.
     """
 
     lowest: int
-    head: tuple[int, int]
 
 
 class Sight:
@@ -184,17 +199,17 @@ class Sight:
         self._count = 0  # how many items these are
         self._odd = 0  # of the items those that are not as the signs take it
         self._stored = bytearray(size)  # results in any file
-        self._made: dict[int, int] = {}  # how often references stand in summaries and other made text
+        self._made: dict[int, int] = {}  # how often references stand in made text and in the first messages
+        self._named = bytearray(len(self._facts.references.names))  # the references that do
+        self._head = (0, 0)  # the first messages
         self._files: dict[int, int] = {}  # how often made text names the file of a result
+        self._in_files: set[int] | None = None  # the references in these results
         self._paths: dict[str, int] = {}
         self._of_made: dict[int, _Seen] = {}
-        self._head_refs: dict[tuple[int, int], set[int]] = {}
         self._lo = 0  # where the recorded range begins
         self._range_at: list[int] = []  # the same for each query that was met
         self._looked_for = 0  # how many queries were looked for
-        self._order: _Order | None = _Order(0, (0, 0))
-        self._names: set[int] | None = None
-        self._in_files: set[int] | None = None
+        self._order: _Order | None = _Order(0)
 
     def move(self, span: Span, change: Change | None) -> None:
         """Go on to a span; what it leaves is forgotten, what it brings is looked at once."""
@@ -203,40 +218,52 @@ class Sight:
         lo = span.view.lo
         if change is None and lo == self._lo:
             return
-        if change is not None and self._is_joining(change, lo):
-            self._join(lo, [item for item in change.added if item.kind is not Kind.RECORDED])
+        if change is not None and not change.removed and change.come == [(self._lo, lo, None)]:
+            self._join(lo, change.made)
             return
         self._look_for_all()
         if change is not None:
-            self._change(change.removed, 0)
-            self._change(change.added, 1)
+            self._leave(change)
+            for start, stop, item in change.come:
+                if item is not None:
+                    self._say(item, 1)
+                else:
+                    self._bring(start, stop, [made for made in change.made if start <= made.index < stop])
         self._lo = lo
         self._order = self._look_for_order()
 
     def leap(self, leap: Leap) -> None:
         """Go through the turns of a leap."""
-        passing = leap.passing
-        for turn, first, done in leap.events():
-            self.grow(turn)
-            at = passing.at[first:done]
-            self._paths.update(zip(passing.paths[first:done], at, strict=True))
-            self._join(at[-1] + 1, passing.items[first:done])
-
-    def _is_joining(self, change: Change, lo: int) -> bool:
-        """Whether all that changes is that the recorded range up to ``lo`` becomes the own part's, as it comes."""
-        indices = [item.index for item in change.added]
-        return not change.removed and not change.tail and indices == list(range(self._lo, lo)) and lo > self._lo
+        passing, at = leap.passing, leap.passing.at
+        self._paths.update(zip(leap.paths, at[leap.first : leap.last], strict=True))
+        items = passing.items[leap.first : leap.last]
+        if self._order is None or not self._are_placed(items):
+            for turn, first, done in leap.events():
+                self.grow(turn)
+                self._join(at[done - 1] + 1, passing.items[first:done])
+            return
+        known, start, lo = self._range_at, self._queries.start, self._lo
+        for turn, done in zip(leap.acted, leap.done, strict=True):
+            known += [lo] * (start[turn] - len(known))
+            lo = at[done - 1] + 1
+        if items:
+            self._join(lo, items)
 
     def _join(self, lo: int, made: Sequence[Item]) -> None:
         """Let the own part have the recorded range up to ``lo``; ``made`` are the items that stand for some of it."""
-        # What is in order stays so, and what was shown before stays in sight.
-        if self._order is None:
+        # What is in order stays so, and what placeholders leave in sight was taken from the signs already.
+        if self._order is None or not self._are_placed(made):
             self._look_for_all()
-        self._change_range(self._lo, lo, made, 1)
+        self._bring(self._lo, lo, made)
         self._lo = lo
         if self._order is None or self._odd:
             self._look_for_all()
             self._order = self._look_for_order()
+
+    def _are_placed(self, items: Iterable[Item]) -> bool:
+        """Whether these are placeholders as the signs take them."""
+        placed = self._signs.placed.items
+        return all(item is placed.get(item.index) for item in items)
 
     def _store(self, entries: Sequence[OffloadEntry], hi: int) -> None:
         """Know the files of results that were offloaded before message ``hi``."""
@@ -257,57 +284,54 @@ class Sight:
         self._look_for_all()
         return self.counts
 
-    def _change(self, items: list[Item], there: int) -> None:
-        """Bring items into the own part, or take them out of it."""
-        made = next((at for at, item in enumerate(items) if item.index >= 0), len(items))
-        self._change_made(items[:made], there)
-        items = items[made:]
-        if not items:
-            return
-        start, stop = items[0].index, items[-1].index + 1
-        recorded = Kind.RECORDED
-        if not self._signs.placed.others and [item.index for item in items] == list(range(start, stop)):
-            self._change_range(start, stop, [item for item in items if item.kind is not recorded], there)
-            return
-        for item in items:
-            if item.index >= 0:
-                made_one = [item] if item.kind is not recorded else []
-                self._change_range(item.index, item.index + 1, made_one, there)
-            else:
-                self._change_made([item], there)
+    def _leave(self, change: Change) -> None:
+        """Take out of the own part what a change removes."""
+        if self._signs.placed.others:
+            for other in change.removed:
+                if other.kind is not Kind.RECORDED and other.index >= 0 and not self._are_placed([other]):
+                    self._say(other, -1)
+                    self._whole[other.index] = 1  # as the signs count it: replaced by nothing that they know
+        replaced = self._signs.replaced
+        for start, stop, item in change.gone:
+            if item is not None:
+                self._say(item, -1)
+                continue
+            self._count -= stop - start
+            # All but those that are as they were are placeholders as the signs take them.
+            self._odd -= replaced[stop] - replaced[start] - self._whole.count(0, start, stop)
+            self._present[start:stop] = self._whole[start:stop] = bytes(stop - start)
 
-    def _change_range(self, start: int, stop: int, made: Sequence[Item], there: int) -> None:
-        """Bring a range of recorded messages or take it out; ``made`` are those items that stand for one of them."""
-        sign = 1 if there else -1
-        flags = (b"\x01" if there else b"\x00") * (stop - start)
-        self._present[start:stop] = self._whole[start:stop] = flags
-        placed, replaced = self._signs.placed.items, self._signs.replaced
-        self._count += sign * (stop - start)
-        self._odd += sign * (replaced[stop] - replaced[start])
+    def _bring(self, start: int, stop: int, made: Sequence[Item]) -> None:
+        """Bring a range of recorded messages into the own part; ``made`` are the items that stand for one of them."""
+        replaced = self._signs.replaced
+        self._count += stop - start
+        self._odd += replaced[stop] - replaced[start]
+        self._present[start:stop] = self._whole[start:stop] = b"\x01" * (stop - start)
         for item in made:
-            index = item.index
-            self._whole[index] = 0
+            self._whole[item.index] = 0
             if item.kind is Kind.OFFLOADED:
-                self._stored[index] = 1
-            if item is placed.get(index):
-                self._odd -= sign
+                self._stored[item.index] = 1
+            if self._are_placed([item]):
+                self._odd -= 1
             else:
-                self._change_made([item], there)
+                self._say(item, 1)
 
-    def _change_made(self, items: Iterable[Item], there: int) -> None:
-        """Bring made text or take it out."""
-        for item in items:
-            seen = self._seen_in(item)
-            _count(self._made, seen.refs, 1 if there else -1)
-            _count(self._files, seen.files, 1 if there else -1)
-            self._names = self._in_files = None
+    def _say(self, item: Item, step: int) -> None:
+        """Count what made text names, up or down."""
+        seen = self._seen_in(item)
+        self._name(seen.refs, step)
+        for index in seen.files:
+            self._files[index] = self._files.get(index, 0) + step
+            if not self._files[index]:
+                del self._files[index]
+            self._in_files = None
 
     def _look_for_order(self) -> _Order | None:
         """Say what order the own part is in, None where there is none that helps."""
         present, lo = self._present, self._lo
         first = present.find(1, 0, lo)
         if first < 0:
-            return _Order(lo, (0, 0)) if not self._count else None
+            return _Order(lo) if not self._count else None
         stop = present.find(0, first, lo)
         head = (0, 0)
         lowest = first
@@ -319,9 +343,11 @@ class Sight:
         ordered = counted == self._count and present.count(1, lowest, lo) == lo - lowest
         if not ordered or self._odd or self._whole.count(1, *head) != head[1] - head[0]:
             return None
-        if self._order is None or self._order.head != head:
-            self._names = None
-        return _Order(lowest, head)
+        if head != self._head:
+            for messages, step in ((self._head, -1), (head, 1)):
+                self._name(set().union(*self._queries.of[slice(*messages)]), step)
+            self._head = head
+        return _Order(lowest)
 
     def _look_for_all(self) -> None:
         """Count where the references that were not looked for yet can be found; the order held at all their turns."""
@@ -338,27 +364,26 @@ class Sight:
                 self.counts[self._look(refs[query], last[query])] += 1
             return
         # From the lowest on everything is there, so what was shown since can be seen.
-        lowest, names = self._order.lowest, self._named(self._order)
-        unseen = [q for q in range(here, there) if shown[q] < lowest]
-        near = [q for q in unseen if last[q] >= lowest]
-        # Where it was last read is still in the recorded range, or a placeholder now.
-        seen = sum([last[q] >= range_at[q] or refs[q] in names for q in near])
-        self.counts[Found.VISIBLE] += there - here - len(unseen) + seen
-        self.counts[Found.REACHABLE] += len(near) - seen
-        self._look_for_far([q for q in unseen if last[q] < lowest], names)
+        lowest, named, stored, files = self._order.lowest, self._named, self._stored, self._in_named_files()
+        reachable = orphaned = lost = 0
+        for group in self._signs.unseen(here, there, lowest):
+            for query, ref, at, filed in group:
+                if named[ref]:
+                    continue
+                if at >= lowest:
+                    # Where it was last read is still in the recorded range, or a placeholder now.
+                    if at < range_at[query]:
+                        reachable += 1
+                elif ref in files:
+                    reachable += 1
+                elif stored[filed] or self._is_stored(ref, at):
+                    orphaned += 1
+                else:
+                    lost += 1
+        visible = there - here - reachable - orphaned - lost
+        self.counts = list(map(add, self.counts, (visible, reachable, orphaned, lost)))
 
-    def _look_for_far(self, queries: list[int], names: set[int]) -> None:
-        """Count where references can be found that stand in no message from the lowest on."""
-        refs, last, files = self._queries.refs, self._queries.last, self._named_files()
-        hidden = [q for q in queries if refs[q] not in names]
-        away = [q for q in hidden if refs[q] not in files] if files else hidden
-        stored, first = self._stored, self._signs.first
-        lost = [q for q in away if not (stored[first[refs[q]]] and first[refs[q]] <= last[q])]
-        lost = [q for q in lost if not self._is_stored(refs[q], last[q])]
-        parts = (len(queries) - len(hidden), len(hidden) - len(away), len(away) - len(lost), len(lost))
-        self.counts = list(map(add, self.counts, parts))
-
-    def _named_files(self) -> set[int]:
+    def _in_named_files(self) -> set[int]:
         """Give the references in the results whose files are named in made text."""
         if self._in_files is None:
             self._in_files = set().union(*(self._queries.of[index] for index in self._files))
@@ -371,7 +396,7 @@ class Sight:
 
     def _look(self, ref: int, last: int) -> Found:
         """Say where a reference can be found that the recorded range of the view does not hold, in whatever order."""
-        if ref in self._made:
+        if self._named[ref]:
             return Found.VISIBLE
         where = self._queries.where[ref]
         where = where[: bisect_right(where, last)]
@@ -382,44 +407,35 @@ class Sight:
         files = [index for index in where if self._present[index] and index in placed]
         if any(ref in self._signs.previews[index] for index in files):
             return Found.VISIBLE
-        if files or ref in self._named_files():
+        if files or ref in self._in_named_files():
             return Found.REACHABLE
         return Found.ORPHANED if self._is_stored(ref, last) else Found.LOST
 
-    def _named(self, order: _Order) -> set[int]:
-        """Give the references that can be seen in made text and in the first messages of the view."""
-        if self._names is None:
-            head = self._head_refs.get(order.head)
-            if head is None:
-                head = self._head_refs[order.head] = set().union(*self._queries.of[slice(*order.head)])
-            self._names = head.union(self._made)
-        return self._names
+    def _name(self, refs: Iterable[int], step: int) -> None:
+        """Count references that made text or the first messages name, up or down."""
+        counts, named = self._made, self._named
+        for ref in refs:
+            counts[ref] = now = counts.get(ref, 0) + step
+            if ref < len(named):
+                named[ref] = now > 0
 
     def _seen_in(self, item: Item) -> _Seen:
         """Give the references and the offloaded results that a made item names."""
         known = self._of_made.get(id(item))
         if known is None:
             text = item.message.content
-            refs = self._facts.references.of_made(text).union(self._in_calls(item.message))
+            refs = self._facts.references.of_made(text)
+            for call in item.message.tool_calls:
+                refs |= self._facts.references.of(call.arguments)
             known = self._of_made[id(item)] = _Seen(item, refs, self._files_in(text))
         return known
 
-    def _in_calls(self, message: Message) -> Iterator[int]:
-        for call in message.tool_calls:
-            yield from self._facts.references.of(call.arguments)
-
-    def _files_in(self, text: str) -> tuple[int, ...]:
-        found: set[int] = set()
-        at = text.find(_PATHS) if self._paths else -1
-        while at >= 0:
-            end = at
-            while end < len(text) and text[end] not in " \n|]":
-                end += 1
-            index = self._paths.get(text[at:end], -1)
-            if index >= 0:
-                found.add(index)
-            at = text.find(_PATHS, end)
-        return tuple(sorted(found))
+    def _files_in(self, text: str) -> set[int]:
+        """Give the results whose files a text names."""
+        paths = self._paths
+        found = {paths.get(path, -1) for path in _PATHS.findall(text)} if paths else set()
+        found.discard(-1)
+        return found
 
 
 class _Seen(NamedTuple):
@@ -427,14 +443,4 @@ class _Seen(NamedTuple):
 
     item: Item
     refs: set[int]
-    files: tuple[int, ...]
-
-
-def _count(counts: dict[int, int], keys: Iterable[int], step: int) -> None:
-    """Count keys up or down; what comes to nothing is forgotten."""
-    for key in keys:
-        now = counts.get(key, 0) + step
-        if now:
-            counts[key] = now
-        else:
-            del counts[key]
+    files: set[int]

@@ -97,7 +97,7 @@ def _faults(trace: Trace) -> Iterator[Fault]:
     for span, (change, leapt) in zip(trace.spans, own_changes(trace), strict=True):
         view = span.view
         if change is not None:
-            own.apply(change)
+            own.replace(change.tail, len(change.removed), change.come)
         if view.pristine:
             torn, made_user, form, hi = {}, False, None, 0
         else:
@@ -114,7 +114,7 @@ def _faults(trace: Trace) -> Iterator[Fault]:
             yield from _shape(span, users, made_user or _any_of(users, own.all), begins_with_user)
             hi = max(base_calls[span.until - 1], view.hi)
         if leapt is not None:
-            own.apply(leapt)
+            own.replace(0, 0, leapt.come)
 
 
 def _with_rest(own: list[Stretch], view: View) -> list[Stretch]:
