@@ -120,16 +120,16 @@ def _load(trace: Trace) -> Load:
 def _leapt(leap: Leap, scale: Scale, sent: list[int]) -> Iterator[Cut]:
     """Add what was sent at the turns of a leap, and give the cuts where placeholders broke the cache."""
     calls, prefix, context = scale.base.calls, scale.prefix, MeterContext(leap.turn, False)
-    heights, sums = leap.real_heights, leap.passing.sums(scale)
-    first = len(sent)
-    sent += heights.tokens(scale.meter, leap.turn + 1)
-    for turn, placed, _ in leap.events():
-        at = leap.passing.at[placed]
-        if at < calls[turn - 1]:  # a result of the turn just before was never sent, so it broke nothing
-            fixed = heights.base + sums.grown[placed]
-            shared, grown = tokens_of_all(scale.meter, (prefix[at], prefix[calls[turn]]), fixed, context)
-            after = sent[first + turn - leap.turn - 1]
-            yield Cut(turn, min(shared, after), sent[first + turn - leap.turn - 2], grown, after, True)
+    at, sums, fixed = leap.passing.at, leap.passing.sums(scale), leap.real_heights.base
+    before = len(sent) - leap.turn - 1  # the place of turn 0
+    sent += leap.real_heights.tokens(scale.meter, leap.turn + 1)
+    # A result of the turn just before was never sent, so it broke nothing.
+    events = [(turn, placed) for turn, placed, _ in leap.events() if at[placed] < calls[turn - 1]]
+    shares = tokens_of_all(scale.meter, [prefix[at[n]] + sums.grown[n] for _, n in events], fixed, context)
+    growths = tokens_of_all(scale.meter, [sums.recorded[turn] + sums.grown[n] for turn, n in events], fixed, context)
+    for (turn, _), shared, grown in zip(events, shares, growths, strict=True):
+        previous, after = sent[before + turn - 1], sent[before + turn]
+        yield Cut(turn, shared if shared < after else after, previous, grown, after, True)
 
 
 def _common(before: View, view: View, change: Change | None) -> int:

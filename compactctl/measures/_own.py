@@ -102,16 +102,18 @@ def views_key(trace: Trace) -> bytes:
     numbers = array("q")
     for span, changes in zip(trace.spans, own_changes(trace), strict=True):
         numbers.extend((span.turn, span.until, span.view.lo))
-        for change in changes:
-            if change is not None:
-                numbers.extend((change.keep, change.tail, len(change.removed), len(change.come), len(change.made)))
-                for start, stop, item in change.come:
-                    numbers.extend((start, stop, 0 if item is None else hash(item.message.content)))
-                for item in change.made:
-                    numbers.extend((item.index, item.kind, hash(item.message.content)))
-        if span.leap is not None:
-            numbers.extend(span.leap.acted)
-            numbers.extend(span.leap.done)
+        change, leap = changes.first, span.leap
+        if change is not None:
+            numbers.extend((change.keep, change.tail, len(change.removed), len(change.come), len(change.made)))
+            for start, stop, item in change.come:
+                numbers.extend((start, stop, 0 if item is None else hash(item.message.content)))
+            for item in change.made:
+                numbers.extend((item.index, item.kind, hash(item.message.content)))
+        if leap is not None:
+            # What passes is kept as long as the session, so its id is its own.
+            numbers.extend((id(leap.passing), leap.first))
+            numbers.extend(leap.acted)
+            numbers.extend(leap.done)
         for record in span.records:
             numbers.extend([hash(entry.file_path) for entry in record.offloaded])
     return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()

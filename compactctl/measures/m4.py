@@ -102,17 +102,11 @@ def _ranges(trace: Trace) -> Iterator[tuple[int, int]]:
         start = 1 if view.has_system else 0
         stop = start + record.summarized
         own = view.own_length
-        first = last = -1
-        for item in view.own_buffer[start : min(stop, own)]:
-            index = item.index
-            if index == last:
-                last += 1
-                continue
-            if first >= 0:
-                yield first, last
-            first, last = index, index + 1
-        if first >= 0:
-            yield first, last
+        indices = [item.index for item in view.own_buffer[start : min(stop, own)] if item.index >= 0]
+        if indices and indices == list(range(indices[0], indices[-1] + 1)):
+            yield indices[0], indices[-1] + 1
+        else:
+            yield from ((index, index + 1) for index in indices)
         if stop > own:
             yield view.lo + max(start - own, 0), min(view.lo + stop - own, view.hi)
 

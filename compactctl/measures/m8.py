@@ -139,10 +139,11 @@ def _compactions(span: Span) -> Iterator[Compaction]:
     if span.leap is not None:
         leap, base = span.leap, span.view.base
         sums = leap.passing.sums(base)
-        for turn, first, done in leap.events():
-            height = leap.heights.base + sums.recorded[turn]
-            heights = height + sums.grown[first], height + sums.grown[done]
-            before, after = tokens_of_all(base.meter, heights, 0, MeterContext(turn, False))
+        events, fixed, context = list(leap.events()), leap.heights.base, MeterContext(leap.turn, False)
+        befores = [sums.recorded[turn] + sums.grown[first] for turn, first, _ in events]
+        afters = [sums.recorded[turn] + sums.grown[done] for turn, _, done in events]
+        weighed = (tokens_of_all(base.meter, weights, fixed, context) for weights in (befores, afters))
+        for (turn, _, _), before, after in zip(events, *weighed, strict=True):
             yield Compaction(turn, Tier.WARN, before, after, False)
 
 
