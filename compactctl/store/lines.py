@@ -10,8 +10,9 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import orjson
 
 from compactctl.store.fs import Fs, chunks
@@ -81,7 +82,7 @@ def _parse(line: bytes) -> Any:
         raise BadLineError("not JSON") from None
 
 
-class Line(NamedTuple):
+class Line(msgspec.Struct, frozen=True, gc=False):
     """A line as it lies in the file: its number from 1, its byte offset, its bytes without the newline.
 
     ``text`` is None for a line that is too long to load. ``ended`` is False for a torn last line.
