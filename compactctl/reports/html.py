@@ -45,6 +45,8 @@ LIMIT = 500_000
 MOST_ROWS = 200
 # Only so many sessions have the table of all their measures on one page.
 _FEW = 4
+# Over how many points of a session its parts are drawn at most.
+_MOST_COLUMNS = 80
 
 
 class Measure(NamedTuple):
@@ -218,8 +220,12 @@ def _section(
 ) -> Section:
     found = list(notices(session["compactions"]))
     shown = found[: measure.notices]
-    drawing = timeline(session, detail, shown, f"{ident}c", points) if detail else None
-    contents = composition(detail, min(80, points)) if detail else None
+    drawing = contents = None
+    if detail:
+        drawn = detail.timeline.at_most(points)
+        drawing = timeline(session, detail, drawn, shown, f"{ident}c")
+        fewer = drawn if points <= _MOST_COLUMNS else detail.timeline.at_most(_MOST_COLUMNS)
+        contents = composition(detail, fewer)
     compactions = tuple(_compaction(f"{ident}c{i}", notice, measure) for i, notice in enumerate(shown))
     return Section(
         ident,
