@@ -8,6 +8,7 @@ from typing import Any
 
 from compactctl.errors import NothingMatchedError, UsageError
 from compactctl.reports._stored import RunLines, StoredSession, stored_session
+from compactctl.reports._timeline import Timeline
 from compactctl.store import Run, Store
 from compactctl.store.layout import RECORDS, TURNS
 from compactctl.store.lines import LogCounts
@@ -115,6 +116,12 @@ def run_lines(store: Store, name: str, choice: Choice, damage: Damage, *, turns:
             damage.incomplete.append(name)
         else:
             damage.without_records.append(name)
+
+
+def read_timeline(store: Store, name: str, run: str) -> Timeline:
+    """Give the turns of one run of a stored session, for one that was read without them."""
+    lines = _turn_lines(store, name, LogCounts(), turns=True).get(run)
+    return Timeline.of(lines.turns if lines is not None else ())
 
 
 def _turn_lines(store: Store, name: str, counts: LogCounts, *, turns: bool) -> dict[str, RunLines]:
