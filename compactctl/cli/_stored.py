@@ -8,11 +8,12 @@ from typing import Any
 
 from compactctl.errors import NothingMatchedError, UsageError
 from compactctl.reports._stored import RunLines, StoredSession, stored_session
+from compactctl.reports._timeline import Timeline
 from compactctl.store import Run, Store
 from compactctl.store.layout import RECORDS, TURNS
 from compactctl.store.lines import LogCounts
 from compactctl.store.trash import written_down
-from compactctl.store.writer import DONE, END, START, TURN
+from compactctl.store.writer import DONE, END, START, TURN, TURN_HEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,10 @@ def names_of(store: Store, sessions: Sequence[str], *, half_gone: bool = False, 
     return list(found)
 
 
-def run_lines(store: Store, name: str, choice: Choice, damage: Damage) -> Iterator[RunLines]:
-    """Give the lines of the chosen runs of a stored session, oldest run first."""
+def run_lines(store: Store, name: str, choice: Choice, damage: Damage, *, turns: bool = True) -> Iterator[RunLines]:
+    """Give the lines of the chosen runs of a stored session, oldest run first; the turns only where asked for."""
     counts = LogCounts()
-    runs = _turn_lines(store, name, counts)
+    runs = _turn_lines(store, name, counts, turns=turns)
     damage.count(f"{store.layout.room_path(TURNS)}/{name}.jsonl", counts)
     note = written_down(store.layout).get(name)
     for dropped in (note.drop or ()) if note is not None else ():
@@ -117,18 +118,24 @@ def run_lines(store: Store, name: str, choice: Choice, damage: Damage) -> Iterat
             damage.without_records.append(name)
 
 
-def _turn_lines(store: Store, name: str, counts: LogCounts) -> dict[str, RunLines]:
+def read_timeline(store: Store, name: str, run: str) -> Timeline:
+    """Give the turns of one run of a stored session, for one that was read without them."""
+    lines = _turn_lines(store, name, LogCounts(), turns=True).get(run)
+    return Timeline.of(lines.turns if lines is not None else ())
+
+
+def _turn_lines(store: Store, name: str, counts: LogCounts, *, turns: bool) -> dict[str, RunLines]:
     runs: dict[str, RunLines] = {}
     current: RunLines | None = None
-    turns: list[Mapping[str, Any]] = []
-    for _, row in store.rows(TURNS, name, counts):
+    read: list[Mapping[str, Any]] = []
+    for _, row in store.rows(TURNS, name, counts, unread=None if turns else TURN_HEAD):
         event = row["event"]
         if event == TURN:
             if current is not None and row["run"] == current.id:
-                turns.append(row)
+                read.append(row)
         elif event == START:
-            turns = []
-            current = RunLines(str(row["run"]), str(row.get("session_id") or name), start=row, turns=turns)
+            read = []
+            current = RunLines(str(row["run"]), str(row.get("session_id") or name), start=row, turns=read)
             runs[current.id] = current
         elif event == END and current is not None and row["run"] == current.id:
             current.end = row
@@ -147,7 +154,7 @@ def read_sessions(
     """Give each chosen run of the named sessions with the place of its session, reading one session at a time."""
     with store.layout.held():
         for place, name in enumerate(names):
-            for lines in run_lines(store, name, choice, damage):
+            for lines in run_lines(store, name, choice, damage, turns=points is not None):
                 stored = stored_session(lines, text=text, points=points)
                 if stored.bad_records:
                     damage.warnings.append(f"{name}: {stored.bad_records} lines of its record file are no records")

@@ -14,7 +14,7 @@ import typer
 from compactctl.cli import _options as opt
 from compactctl.cli._output import Target, on_terminal, shown, targets, terminal_paper, write
 from compactctl.cli._say import note, notes, problems, progress
-from compactctl.cli._stored import Choice, Damage, names_of, read_sessions
+from compactctl.cli._stored import Choice, Damage, names_of, read_sessions, read_timeline
 from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
 from compactctl.reports._overview import worst_first
 from compactctl.reports._stored import StoredSession, report_document
@@ -26,6 +26,22 @@ from compactctl.reports._timeline import MOST
 _DRAWN = 20
 
 
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Keep the collector from walking through all that was read again and again: rows of JSON hold no cycles.
+
+    As a decorator it lets the collector back only when the function has dropped what it read.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@_no_collector()
 def report(
     sessions: Annotated[
         list[str] | None, typer.Argument(metavar="[SESSION]...", help="Session ids, or how they begin. [default: all]")
@@ -75,28 +91,27 @@ def report(
     damage = Damage()
     found: list[StoredSession] = []
     stored_as: list[str] = []
-    with _no_collector():
-        with progress(quiet=quiet) as show:
-            for place, stored in read_sessions(store, names, choice, damage, text=text, points=points):
-                found.append(stored)
-                stored_as.append(names[place])
-                show(place + 1, len(names), names[place])
-        notes(damage.warnings, quiet=quiet)
-        errors = _unmatched(found, damage, run, named=bool(sessions))
-        if found:
-            if points is None and any(target.report.name == "html" for target in wanted):
-                # A page draws the worst sessions, which are known only now.
-                for place in worst_first([stored.document for stored in found])[:_DRAWN]:
-                    again = Choice(run=found[place].document["run"])
-                    [(_, found[place])] = read_sessions(
-                        store, [stored_as[place]], again, damage, text=text, points=MOST
-                    )
-            document = report_document(found) | ({"rows": rows} if rows else {})
-            _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose, quiet=quiet)
-            for site in sites:
-                pages = read_sessions(store, names, choice, Damage(), text=include_text, points=MOST)
-                write_site(site, document, pages, include_text=include_text)
-                note(f"wrote {site}/index.html and a page of each session", quiet=quiet)
+    with progress(quiet=quiet) as show:
+        for place, stored in read_sessions(store, names, choice, damage, text=text, points=points):
+            found.append(stored)
+            stored_as.append(names[place])
+            show(place + 1, len(names), names[place])
+    notes(damage.warnings, quiet=quiet)
+    errors = _unmatched(found, damage, run, named=bool(sessions))
+    if found:
+        if points is None and any(target.report.name == "html" for target in wanted):
+            from compactctl.reports.html import most_drawn
+
+            # A page draws the worst sessions, which are known only now; the terminal shows the named ones in depth.
+            most = _DRAWN if sessions else most_drawn(len(found))
+            for place in worst_first([stored.document for stored in found])[:most]:
+                found[place].timeline = read_timeline(store, stored_as[place], found[place].document["run"])
+        document = report_document(found) | ({"rows": rows} if rows else {})
+        _show(document, wanted, in_full=bool(sessions), include_text=include_text, verbose=verbose, quiet=quiet)
+        for site in sites:
+            pages = read_sessions(store, names, choice, Damage(), text=include_text, points=MOST)
+            write_site(site, document, pages, include_text=include_text)
+            note(f"wrote {site}/index.html and a page of each session", quiet=quiet)
     return problems(errors)
 
 
@@ -151,15 +166,3 @@ def _unmatched(
     if not found and not errors:
         errors.append(NothingMatchedError("no run to report; `compactctl replay PATH` makes one"))
     return errors
-
-
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Keep the collector from walking through all that was read again and again: rows of JSON hold no cycles."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

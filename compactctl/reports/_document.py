@@ -17,6 +17,8 @@ from compactctl.runs import LEAPT, Outcome, Tally, settings_hash
 SCHEMA_VERSION = 1
 # What a summary writes under an anchor's heading where it has nothing to say.
 NOTHING_FOUND = "N/A"
+# What of a compaction is transcript text.
+_NO_TEXT = {"summary_text": None, "anchors": None, "files": None}
 
 
 def root_document(
@@ -122,7 +124,8 @@ def without_text(session: Mapping[str, Any]) -> dict[str, Any]:
     out["text_omitted"] = True
     if "compactions" in session:
         out["compactions"] = [
-            {**row, "summary_text": None, "anchors": None, "files": None} for row in session["compactions"]
+            row if row["summary_text"] is row["anchors"] is row["files"] is None else {**row, **_NO_TEXT}
+            for row in session["compactions"]
         ]
     return out
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import add
 from typing import Any
 
 from compactctl.model import Tier
@@ -71,13 +72,13 @@ class Drawing:
 
 
 def timeline(
-    session: Mapping[str, Any], detail: StoredSession, notices: Sequence[Notice], prefix: str, most: int
+    session: Mapping[str, Any], detail: StoredSession, points: Sequence[Point], notices: Sequence[Notice], prefix: str
 ) -> Drawing | None:
     """Draw occupancy over turns with tier bands, or None where the run holds no turns or no window.
 
-    ``prefix`` and the number of a notice make the address to which its mark links.
+    ``points`` are those of the timeline to draw; ``prefix`` and the number of a notice make the address to which its
+    mark links.
     """
-    points = detail.timeline.at_most(most)
     window: int | None = session["window"]
     if not points or not window:
         return None
@@ -113,9 +114,8 @@ def timeline(
     )
 
 
-def composition(detail: StoredSession, most: int) -> Drawing | None:
+def composition(detail: StoredSession, points: Sequence[Point]) -> Drawing | None:
     """Draw what views were made of over turns as stacked areas; ``lines`` are areas, largest part first."""
-    points = detail.timeline.at_most(most)
     parts = detail.timeline.parts()
     if not points or not parts:
         return None
@@ -125,19 +125,19 @@ def composition(detail: StoredSession, most: int) -> Drawing | None:
     if len(parts) > MOST_PARTS:
         stacks.append([sum(point.parts.get(part, 0) for part in parts[MOST_PARTS:]) for point in points])
         shown = [*shown, f"{len(parts) - MOST_PARTS} more"]
-    top = max(sum(column) for column in zip(*stacks, strict=True)) * 1.04 or 1.0
+    # The upper edge of each area, which is the lower edge of the next.
+    edges = list(accumulate(stacks, lambda below, stack: list(map(add, below, stack)), initial=[0] * len(points)))
+    top = max(edges[-1]) * 1.04 or 1.0
 
     def up(value: float) -> float:
         return round(BOTTOM - value / top * (BOTTOM - TOP), 1)
 
-    areas = []
-    base = [0] * len(points)
-    for number, (part, stack) in enumerate(zip(shown, stacks, strict=True)):
-        upper = [low + value for low, value in zip(base, stack, strict=True)]
-        there = [f"{place(p.first)},{up(value)}" for p, value in zip(points, upper, strict=True)]
-        back = [f"{place(p.first)},{up(value)}" for p, value in zip(points, base, strict=True)]
-        areas.append(Line(" ".join([*there, *reversed(back)]), f"part{number}", part))
-        base = upper
+    across = [place(point.first) for point in points]
+    drawn = [[f"{x},{up(value)}" for x, value in zip(across, edge, strict=True)] for edge in edges]
+    areas = [
+        Line(" ".join([*above, *reversed(below)]), f"part{number}", part)
+        for number, (part, (below, above)) in enumerate(zip(shown, pairwise(drawn), strict=True))
+    ]
     columns = tuple(
         Box(left, TOP, right - left, BOTTOM - TOP, _tier(p.tier), _contents(p)) for p, left, right in _columns(points)
     )

@@ -108,18 +108,19 @@ def _bucket(rows: Sequence[Mapping[str, Any]]) -> Point:
 
 def merged(points: Sequence[Point]) -> Point:
     """Give several neighbours as one point."""
-    largest = max(points, key=lambda point: point.tokens)
+    first, last, tier, before, tokens, lowest, real, recorded, failed, parts = zip(*points, strict=True)
+    highest = max(tokens)
     return Point(
-        points[0].first,
-        points[-1].last,
-        max(point.tier for point in points),
-        max(point.before for point in points),
-        largest.tokens,
-        min(point.lowest for point in points),
-        _most([point.real for point in points]),
-        _most([point.recorded for point in points]),
-        any(point.failed for point in points),
-        largest.parts,
+        first[0],
+        last[-1],
+        max(tier),
+        max(before),
+        highest,
+        min(lowest),
+        _most(real),
+        _most(recorded),
+        any(failed),
+        parts[tokens.index(highest)],
     )
 
 

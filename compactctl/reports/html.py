@@ -39,12 +39,14 @@ from compactctl.reports._titles import title_of, title_of_all
 from compactctl.reports._words import percent, quantity, size, tokens
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 LIMIT = 500_000
 MOST_ROWS = 200
 # Only so many sessions have the table of all their measures on one page.
 _FEW = 4
+# Over how many points of a session its parts are drawn at most.
+_MOST_COLUMNS = 80
 
 
 class Measure(NamedTuple):
@@ -79,6 +81,19 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """What a page says of all sessions, the same however many of them it draws.
+
+    ``order`` are the places of the sessions, worst first; ``rows`` those of the table by place, each with its cells but
+    the first, which may be a link; ``words`` all else that the template takes.
+    """
+
+    order: Sequence[int]
+    rows: Mapping[int, Mapping[str, Any]]
+    words: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """One session as the page draws it."""
 
@@ -97,10 +112,9 @@ class Section:
 def render(document: Mapping[str, Any]) -> bytes:
     """Give the page, below ``LIMIT`` bytes where sessions can be drawn smaller or fewer."""
     page = b""
-    # Many sessions never fit in the first measures: trying them would cost more than the page itself.
-    number = len(document["sessions"])
-    for measure in _MEASURES[0 if number <= 20 else 2 if number <= 100 else 3 :]:
-        page = _page(document, measure)
+    whole = _whole(document)
+    for measure in _measures(len(document["sessions"])):
+        page = _page(document, whole, measure)
         if len(page) <= LIMIT:
             break
     return page
@@ -108,14 +122,51 @@ def render(document: Mapping[str, Any]) -> bytes:
 
 def index(document: Mapping[str, Any], pages: Sequence[str]) -> bytes:
     """Give a page over all sessions that draws none and links to a page of each; ``pages`` are their addresses."""
-    return _page(document, Measure(0, 0, 0, 0), pages)
+    return _page(document, _whole(document, every=True), Measure(0, 0, 0, 0), pages)
 
 
-def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = ()) -> bytes:
+def most_drawn(sessions: int) -> int:
+    """Give how many sessions, the worst, a page over so many draws at most."""
+    return _measures(sessions)[0].drawn
+
+
+def _measures(sessions: int) -> Sequence[Measure]:
+    """Give the measures to try: many sessions never fit in the first, which would cost more than the page itself."""
+    return _MEASURES[0 if sessions <= 20 else 2 if sessions <= 100 else 3 :]
+
+
+def _whole(document: Mapping[str, Any], *, every: bool = False) -> Whole:
+    sessions: Sequence[Mapping[str, Any]] = document["sessions"]
+    order = worst_first(sessions)
+    tiers, groups = tier_rows(sessions), finding_groups(sessions)
+    ids = Counter(session["session_id"] for session in sessions)
+    return Whole(
+        order,
+        {
+            place: _row(sessions[place], twice=ids[sessions[place]["session_id"]] > 1)
+            for place in (order if every else order[:MOST_ROWS])
+        },
+        {
+            "document": document,
+            "title": title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
+            "header": header(document),
+            "more_rows": 0 if every else max(0, len(order) - MOST_ROWS),
+            "tiers": [row for row in tiers if row.tier is not Tier.NONE or row.turns],
+            "turns": sum(row.turns or 0 for row in tiers),
+            "findings": groups,
+            "notes": [group for group in groups if group.severity == "info"],
+            "gaps": coverage(sessions),
+            "summaries": f"{summary_words(sessions)}; {cost_words(sessions)}",
+            "detailed": bool(document.get("details", ())),
+            "omitted": any(session.get("text_omitted") for session in sessions),
+        },
+    )
+
+
+def _page(document: Mapping[str, Any], whole: Whole, measure: Measure, pages: Sequence[str] = ()) -> bytes:
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     details: Sequence[StoredSession] = document.get("details", ())
-    order = worst_first(sessions)
-    drawn = order[: measure.drawn]
+    drawn = whole.order[: measure.drawn]
     share = max(40, min(400, measure.points // max(1, len(drawn))))
     sections = [
         _section(
@@ -125,28 +176,14 @@ def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = 
     ]
     linked = dict(enumerate(pages)) if pages else {place: f"#s{place}" for place in drawn}
     style, script = _asset("page.css"), _asset("page.js")
-    listed = order if pages else order[:MOST_ROWS]
-    tiers, groups = tier_rows(sessions), finding_groups(sessions)
-    ids = Counter(session["session_id"] for session in sessions)
     return (
-        _template()
+        _template("page.html.j2")
         .render(
-            document=document,
-            title=title_of(sessions[0]) if len(sessions) == 1 else title_of_all(sessions),
-            header=header(document),
-            rows=[_row(sessions[i], linked.get(i), twice=ids[sessions[i]["session_id"]] > 1) for i in listed],
-            unlinked=any(i not in linked for i in listed),
-            more_rows=len(order) - len(listed),
+            whole.words,
+            rows=[{**row, "link": linked.get(place)} for place, row in whole.rows.items()],
+            unlinked=any(place not in linked for place in whole.rows),
             sections=sections,
-            undrawn=0 if pages else len(order) - len(drawn),
-            tiers=[row for row in tiers if row.tier is not Tier.NONE or row.turns],
-            turns=sum(row.turns or 0 for row in tiers),
-            findings=groups,
-            notes=[group for group in groups if group.severity == "info"],
-            gaps=coverage(sessions),
-            summaries=f"{summary_words(sessions)}; {cost_words(sessions)}",
-            detailed=bool(details),
-            omitted=any(session.get("text_omitted") for session in sessions),
+            undrawn=0 if pages else len(whole.order) - len(drawn),
             style=style,
             script=script,
             style_hash=_hash(style),
@@ -157,14 +194,19 @@ def _page(document: Mapping[str, Any], measure: Measure, pages: Sequence[str] = 
 
 
 @cache
-def _template() -> Template:
-    """Compile the template, once however many pages are made of it."""
+def _template(name: str) -> Template:
+    """Compile a template, once however many times it is filled."""
+    return _environment().from_string(_asset(name))
+
+
+@cache
+def _environment() -> Environment:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
     environment.filters.update(dollars=dollars, several=quantity, turns=turns_words)
-    return environment.from_string(_asset("page.html.j2"))
+    return environment
 
 
 def _section(
@@ -178,8 +220,12 @@ def _section(
 ) -> Section:
     found = list(notices(session["compactions"]))
     shown = found[: measure.notices]
-    drawing = timeline(session, detail, shown, f"{ident}c", points) if detail else None
-    contents = composition(detail, min(80, points)) if detail else None
+    drawing = contents = None
+    if detail:
+        drawn = detail.timeline.at_most(points)
+        drawing = timeline(session, detail, drawn, shown, f"{ident}c")
+        fewer = drawn if points <= _MOST_COLUMNS else detail.timeline.at_most(_MOST_COLUMNS)
+        contents = composition(detail, fewer)
     compactions = tuple(_compaction(f"{ident}c{i}", notice, measure) for i, notice in enumerate(shown))
     return Section(
         ident,
@@ -227,20 +273,19 @@ def _cut(text: str, measure: Measure) -> str:
     return f"{shown} ... ({more:,} more characters)" if more > 0 else shown
 
 
-def _row(session: Mapping[str, Any], link: str | None, *, twice: bool) -> Mapping[str, Any]:
+def _row(session: Mapping[str, Any], *, twice: bool) -> Mapping[str, Any]:
     blocks, _ = session_spark(session)
     counts = session["compactions_by_tier"]
-    return {
-        "session": session,
-        "link": link,
-        "tiers": short_tiers(counts),
-        "weight": sum(count * 1000**i for i, count in enumerate(counts.values())),
-        "spark": blocks,
-        "real": figure(session, SENT),
-        "saved": real_reduction(session),
-        "cost": figure(session, COST),
-        "run": session.get("run") if twice else None,
-    }
+    cells = _template("page_row.html.j2").render(
+        session,
+        tiers=short_tiers(counts),
+        weight=sum(count * 1000**i for i, count in enumerate(counts.values())),
+        spark=blocks,
+        real=figure(session, SENT),
+        saved=real_reduction(session),
+        cost=figure(session, COST),
+    )
+    return {"session": session, "run": session.get("run") if twice else None, "cells": cells}
 
 
 def _safely(text: object) -> str:

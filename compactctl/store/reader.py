@@ -166,14 +166,19 @@ class Store:
         with self.layout.room(room) as home:
             return next((n for n in names if home is not None and home.look(n + JSONL) is not None), names[0])
 
-    def rows(self, room: str, name: str, counts: LogCounts) -> Iterator[tuple[Line, dict[str, Any]]]:
-        """Give the usable lines of one file with their places; nothing where the file does not exist."""
+    def rows(
+        self, room: str, name: str, counts: LogCounts, *, unread: bytes | None = None
+    ) -> Iterator[tuple[Line, dict[str, Any]]]:
+        """Give the usable lines of one file with their places; nothing where the file does not exist.
+
+        Lines that begin with ``unread`` are checked and counted as all others, but neither decoded nor given.
+        """
         with self.layout.room(room) as home:
             fd = home.open_file(name + JSONL) if home is not None else None
             if home is None or fd is None:
                 return
             try:
-                yield from read_rows(home.fs, fd, counts, harness9=room == RECORDS)
+                yield from read_rows(home.fs, fd, counts, harness9=room == RECORDS, unread=unread)
             except OSError as exc:
                 raise store_error(home.label(name + JSONL), exc) from exc
             finally:

@@ -26,6 +26,8 @@ from compactctl.store.offloader import FileOffloader
 from compactctl.store.trash import finish_deletion, sweep_temporaries
 
 START, TURN, END = "start", "turn", "end"
+# How every turn line begins, so that one who has no use for the turns can tell them from the others undecoded.
+TURN_HEAD = b'{"event":"turn",'
 DONE, INCOMPLETE, INTERRUPTED, FAILED = "done", "incomplete", "interrupted", "failed"
 RESERVED = frozenset({"event", "run", "seq", "sha", "status", "stored"})
 

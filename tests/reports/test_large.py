@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -11,6 +14,9 @@ from compactctl.model import CompactionRecord, Tier
 from compactctl.reports import html, markdown
 from compactctl.reports._stored import RunLines, StoredSession, report_document, stored_session
 from compactctl.reports._timeline import MOST, Timeline
+from compactctl.store import open_store
+
+Command = Callable[..., CompletedProcess[bytes]]
 
 WINDOW = 200_000
 
@@ -71,6 +77,21 @@ def test_page_of_300_sessions(template: dict[str, Any]) -> None:
 
     assert len(page.encode()) < html.LIMIT
     assert "more sessions in the table only" in page
+
+
+def test_page_of_more_sessions_than_are_drawn(template: dict[str, Any], command: Command, tmp_path: Path) -> None:
+    """The turns of most of 25 sessions are left unread; the page has those of every session that it draws."""
+    store = open_store(tmp_path / "state")
+    for number in range(25):
+        name = f"session-{number:05}"
+        with store.writer(name, {"settings": {}}) as run:
+            for row in turns(40):
+                run.turn(row)
+            run.end(template | {"session_id": name, "turns": 40, "window": WINDOW})
+    page = command("report", "--state-dir", tmp_path / "state", "-f", "html").stdout.decode()
+
+    assert len(re.findall(r'<section id="s\d+"', page)) == html.most_drawn(25)
+    assert page.count("<h3>Occupancy over turns</h3>") == html.most_drawn(25)
 
 
 def test_markdown_of_many_sessions(template: dict[str, Any]) -> None:

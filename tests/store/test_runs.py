@@ -13,6 +13,8 @@ from compactctl.context.offload import OffloaderBase
 from compactctl.errors import LockedError, NothingMatchedError, OffloadError, StoreError, UnsafeStoreError
 from compactctl.model import CompactionRecord, Message, OffloadEntry, Tier
 from compactctl.store import FileBlobs, LogCounts, open_store
+from compactctl.store.layout import TURNS
+from compactctl.store.writer import TURN_HEAD
 from tests.store.faults import Fault, FaultyFs
 from tests.store.scenes import SCENES, damage, play, tree
 
@@ -359,6 +361,22 @@ def test_turn_lines_are_counted_too(disk: Path) -> None:
 
     assert len(list(store.turns("s", run.run, counts))) == 5
     assert (counts.lines, counts.used) == (7, 7)  # start, five turns, end
+
+
+def test_turn_lines_can_be_left_unread(disk: Path) -> None:
+    """Who has no use for turns gets the other lines alone, and still the counts and the damage of all."""
+    store = open_store(disk / "state")
+    with store.writer("s", START) as run:
+        for turn in range(5):
+            run.turn({"turn": turn})
+        run.end()
+    log = disk / "state/turns/s.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"turn":3', b'"turn":7'))
+    counts = LogCounts()
+
+    assert [row["event"] for _, row in store.rows(TURNS, "s", counts, unread=TURN_HEAD)] == ["start", "end"]
+    assert (counts.lines, counts.used) == (7, 6)
+    assert [(bad.number, bad.reason) for bad in counts.bad] == [(5, "wrong hash")]
 
 
 def test_the_store_keeps_its_own_keys(disk: Path) -> None:
