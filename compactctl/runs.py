@@ -21,6 +21,7 @@ from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
 from compactctl.context.view import Base
 from compactctl.findings import Finding, Situation, find
 from compactctl.measures import Measured, Prices, Trace, measure_all
+from compactctl.measures._load import load_of
 from compactctl.meters import best_meter, make_meter
 from compactctl.model import (
     CompactionRecord,
@@ -408,7 +409,7 @@ def run(
         if watch is not None:
             watch(span)
         if measures:
-            kept.append(span)
+            _keep(kept, span)
     outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound)
     if not measures:
         return outcome
@@ -451,19 +452,37 @@ def _judged(
     }
 
 
+def _keep(kept: list[Span], span: Span) -> None:
+    """Keep a span for the measures; turns at which the compactor only looked on join the span before them."""
+    joined = _joined(kept[-1], span) if kept else None
+    if joined is None:
+        kept.append(span)
+    else:
+        kept[-1] = joined
+
+
+def _joined(last: Span, span: Span) -> Span | None:
+    """Give two spans as one, None where the second changed something or says more than its tier."""
+    record, view = span.records[0], span.view
+    if view is not span.before or len(span.records) > 1 or record.error or record.notes or record.offloaded:
+        return None
+    tier = last.quiet_tier if last.turns > 1 else record.tier
+    if record.tier is not tier or (span.turns > 1 and span.quiet_tier is not tier):
+        return None
+    if last.leap is not None or span.leap is not None or span.failed is not last.failed:
+        return None
+    if not view.is_grown_from(last.view) or view.pristine != last.view.pristine:
+        return None
+    return Span(last.turn, span.until, last.records, last.view, last.failed, last.before, tier)
+
+
 def _occupancy(trace: Trace, most: int = 64) -> tuple[Occupied, ...]:
     """Give real tokens over turns in at most so many points, beside the recorded prompts."""
-    base, scale = trace.base, trace.scale
+    messages, calls, sent = trace.base.messages, trace.base.calls, load_of(trace).tokens
     width = max(1, -(-trace.turns // most))
     points: list[Occupied] = []
-    for span in trace.spans:
-        for turn in range(span.turn, span.until):
-            usage = base.messages[base.calls[turn]].usage
-            here = Occupied(turn, scale.tokens(span.view_at(turn)), usage.prompt if usage else None)
-            if turn % width == 0:
-                points.append(here)
-                continue
-            last = points[-1]
-            recorded = max((value for value in (last.recorded, here.recorded) if value is not None), default=None)
-            points[-1] = Occupied(last.first, max(last.simulated, here.simulated), recorded)
+    for first in range(0, trace.turns, width):
+        usages = [messages[call].usage for call in calls[first : first + width]]
+        recorded = max((usage.prompt for usage in usages if usage is not None), default=None)
+        points.append(Occupied(first, max(sent[first : first + width]), recorded))
     return tuple(points)

@@ -241,8 +241,11 @@ def _uncounted(case: Case) -> Shown | None:
     if case.situation.meter not in _BLIND_METERS:
         return None
     messages = case.trace.base.messages
-    images = sum(map(image_count, messages))
-    encoded = sum(base64_length(message.content) for message in messages)
+    key = f"uncounted {case.trace.base.offset} {len(messages)}"
+    if key not in case.trace.shared:
+        encoded = sum(base64_length(message.content) for message in messages)
+        case.trace.shared[key] = sum(map(image_count, messages)), encoded
+    images, encoded = case.trace.shared[key]
     if not images and not encoded:
         return None
     parts = [times(images, "image")] * bool(images) + [f"{encoded:,} characters of base64"] * bool(encoded)

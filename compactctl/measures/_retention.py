@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -119,12 +120,17 @@ def _rules(trace: Trace) -> list[_Rule]:
     key = f"rules {base.offset} {len(base.messages)}"
     known = trace.shared.get(key)
     if not isinstance(known, list):
-        known = trace.shared[key] = [
-            _Rule(index, sentence, frozenset(_words(sentence)))
-            for index in user_messages(trace)
-            for sentence in constraint_sentences(base.messages[index].content)
-        ]
+        known = trace.shared[key] = find_rules(base.messages, user_messages(trace))
     return known
+
+
+def find_rules(messages: Sequence[Message], users: Iterable[int]) -> list[_Rule]:
+    """Find the binding sentences in the messages with these indices."""
+    return [
+        _Rule(index, sentence, frozenset(_words(sentence)))
+        for index in users
+        for sentence in constraint_sentences(messages[index].content)
+    ]
 
 
 def _rounds(trace: Trace) -> list[tuple[int, float]] | None:
