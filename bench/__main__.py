@@ -13,8 +13,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
+
 from bench import data
-from bench.measure import cost, in_turns, python, spread, tool, verdict
+from bench.measure import cost, in_turns, output, python, spread, tool, verdict
 
 RUNS = 5
 DRY = ("--dry-run", "--summarizer", "opaque", "--measures", "none", "--window", "200000", "--no-config", "-q")
@@ -104,7 +106,31 @@ def startup(room: Path, runs: int) -> bool:
     return all(held)
 
 
-TARGETS: dict[str, Target] = {"replay": replay, "view": view, "startup": startup, "stored": stored}
+def measures(room: Path, runs: int) -> bool:
+    """What measures cost: facts of the text once a session, all else for each of its replays."""
+    large = session(room, "large", 1.0)
+    found = [orjson.loads(output(python("-m", "bench.measures", str(large)))) for _ in range(min(runs, 3))]
+    d = [one["decode"] for one in found]
+
+    def ratios(part: str, whole: str) -> list[float]:
+        return [one[part] / one[whole] for one in found]
+
+    held = [
+        verdict("facts of the text, once a session", ratios("facts", "pass"), 2.0, "x a regular expression pass"),
+        verdict("all else, each replay of a sweep", ratios("sweep", "decode"), 0.5, "D", f"D = {spread(d, 3)} CPU s"),
+    ]
+    verdict("all else and findings, one replay of all steps (reported)", ratios("steps", "decode"), float("inf"), "D")
+    verdict("what else a session's first replay needs (reported)", ratios("rest", "decode"), float("inf"), "D")
+    return all(held)
+
+
+TARGETS: dict[str, Target] = {
+    "replay": replay,
+    "view": view,
+    "startup": startup,
+    "measures": measures,
+    "stored": stored,
+}
 
 
 def session(room: Path, name: str, share: float) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ def cost(arguments: Sequence[str], cwd: Path = ROOT) -> Cost:
     if status != 0:
         raise RuntimeError(f"{' '.join(arguments)} ended with {os.waitstatus_to_exitcode(status)}")
     return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+def output(arguments: Sequence[str], cwd: Path = ROOT) -> bytes:
+    """Run a command to its end and give what it printed. Raises CalledProcessError where it fails."""
+    return subprocess.run(arguments, cwd=cwd, check=True, capture_output=True).stdout
 
 
 def python(*arguments: str) -> list[str]:
