@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from compactctl.context.counting import Meter, MeterContext
+from compactctl.context.growth import Growth
 from compactctl.context.scale import Scale
 from compactctl.context.view import Base, Item, View
 from compactctl.context.weights import weight_where
@@ -40,7 +44,7 @@ class Passing:
         self.at = at
         self.items = items
         self.entries = entries
-        self.paths = [entry.file_path for entry in entries]
+        self._bytes = list(accumulate([entry.bytes for entry in entries], initial=0))
         self.behind = [bisect_left(at, call - tail) for call in base.calls]
         self._sums: dict[int, tuple[object, _Sums]] = {}
 
@@ -53,16 +57,28 @@ class Passing:
         return known[1]
 
     def applied(self, view: View, first: int, last: int) -> View:
-        """Give a view in which the results ``first`` to ``last`` - 1 have their placeholders."""
+        """Give a view in which the results ``first`` to ``last`` - 1 have their placeholders, its first large ones."""
         if first == last:
             return view
-        back = view.own_length - view.lo
-        positions = [at + back for at in self.at[first:last]]
-        applied = view.swapped(list(zip(positions, self.items[first:last], strict=True)))
+        until = self.at[last - 1] + 1
+        items, sums = self._all_placed
+        applied = view.taken_over(until, items[view.lo : until], sums)
         if self.threshold is not None:
             # The promise rests on own items none of which is large, and those that joined them are placeholders now.
             self.base.note_clean(self.threshold, applied)
         return applied
+
+    def bytes_between(self, first: int, last: int) -> int:
+        """Give the size of the files ``first`` to ``last`` - 1."""
+        return self._bytes[last] - self._bytes[first]
+
+    @cached_property
+    def _all_placed(self) -> tuple[list[Item], list[int]]:
+        """All recorded messages as items, each result with its placeholder, and their running weights."""
+        items = self.base.items.copy()
+        for at, item in zip(self.at, self.items, strict=True):
+            items[at] = item
+        return items, list(accumulate([item.weight for item in items], initial=0))
 
 
 class _Sums:
@@ -75,32 +91,36 @@ class _Sums:
             self.grown.append(self.grown[-1] + weight - prefix[at + 1] + prefix[at])
 
 
-class Heights(NamedTuple):
-    """What views weigh at consecutive turns, each less by ``base``."""
+# Turns from the first number up to the second one, at which the third one of all results have their placeholders.
+Stretch = tuple[int, int, int]
 
-    weights: Sequence[int]
+
+class Heights(NamedTuple):
+    """What views weigh at consecutive turns, in stretches in which they only grow; ``base`` is added to each."""
+
+    sums: _Sums
+    stretches: Sequence[Stretch]
     base: int
 
-    def total(self, meter: Meter, turn: int) -> int:
-        """Give the tokens of all of them together; the meter must be steady."""
-        base, divisor = self.base, getattr(meter, "divisor", None)
-        if divisor is not None:
-            return sum([(weight + base) // divisor for weight in self.weights])
-        context = MeterContext(turn, False)
-        return sum([meter.tokens(weight + base, context) for weight in self.weights])
+    def total(self, growth: Growth) -> int:
+        """Give the tokens of all of them together, as ``growth`` counts them; its meter must be steady."""
+        grown, base = self.sums.grown, self.base
+        return growth.total_of([(grown[placed] + base, turn, until) for turn, until, placed in self.stretches])
 
-    def peak(self, meter: Meter, turn: int, above: int) -> tuple[int, int] | None:
-        """Give the most tokens and the first turn that has them (``turn`` is the first of all); None if not above."""
-        context = MeterContext(turn, False)
-        most = meter.tokens(max(self.weights) + self.base, context)
+    def peak(self, meter: Meter, above: int) -> tuple[int, int] | None:
+        """Give the most tokens and the first turn that has them; None where they are not above a number."""
+        recorded, grown, base = self.sums.recorded, self.sums.grown, self.base
+        highest = max([recorded[until - 1] + grown[placed] for _, until, placed in self.stretches])
+        most = meter.tokens(highest + base, MeterContext(self.stretches[0][0], False))
         if most <= above:
             return None
-        least = weight_where(meter, lambda tokens: tokens >= most) - self.base
-        return most, turn + next(i for i, weight in enumerate(self.weights) if weight >= least)
+        least = weight_where(meter, lambda tokens: tokens >= most) - base
+        reaching = (one for one in self.stretches if recorded[one[1] - 1] + grown[one[2]] >= least)
+        turn, until, placed = next(reaching)
+        return most, bisect_left(recorded, least - grown[placed], turn, until)
 
 
-@dataclass(frozen=True, slots=True)
-class Leap:
+class Leap(Struct, frozen=True, gc=False):
     """Turns after ``turn`` and before ``until``, as they went: what each view weighs, in decision and in real weight.
 
     ``warned`` of these turns were at the tier that offloads, the others did nothing. The results ``first`` to
@@ -122,17 +142,16 @@ class Leap:
         return self.passing.entries[self.first : self.last]
 
     @property
-    def paths(self) -> Sequence[str]:
-        """The paths of those files."""
-        return self.passing.paths[self.first : self.last]
+    def bytes(self) -> int:
+        """How large those files are together."""
+        return self.passing.bytes_between(self.first, self.last)
 
     def landed(self, view: View) -> View:
         """Give what the view of the first turn has become at the last one."""
         return self.passing.applied(view.advanced(self.until - 1), self.first, self.last)
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Struct, frozen=True, gc=False):
     """A compactor's promise of what it does until a view weighs ``high``, before a step and under the base's meter.
 
     Below ``low`` it does nothing; from there on it puts placeholders for the results behind the tail, and the view is
@@ -157,38 +176,37 @@ class Pass:
         base = view.weight - recorded[now] - grown[done]
         real_base = scale.weight(view) - real.recorded[now] - real.grown[done]
         low, high, room = self.low - base, self.high - base, room - real_base
-        weights: list[int] = []
-        real_weights = weights if same else []
+        stretches: list[Stretch] = []
         warned = 0
         saved, turn = grown[done], now + 1
+        start = turn
         while turn < stop:
             weight = recorded[turn] + saved
-            after = done
             if weight < low:
                 # Nothing is done until the view has grown to ``low``: these turns are taken together.
                 until = bisect_left(recorded, low - saved, turn, stop)
                 until = bisect_left(real.recorded, room - real.grown[done], turn, until)
-                weights += [height + saved for height in recorded[turn:until]]
-                if not same:
-                    real_weights += [height + real.grown[done] for height in real.recorded[turn:until]]
                 if until == turn:
                     break
                 turn = until
                 continue
             if weight >= high:
                 break
-            if behind[turn] > done:
-                after = behind[turn]
+            after = behind[turn]
+            if after <= done:
+                after = done
+            elif same:
                 weight += grown[after] - saved
-            real_weight = weight if same else real.recorded[turn] + real.grown[after]
-            if real_weight >= room:
+            if (weight if same else real.recorded[turn] + real.grown[after]) >= room:
                 break
+            if after > done:
+                if turn > start:
+                    stretches.append((start, turn, done))
+                start, done, saved = turn, after, grown[after]
             warned += 1
-            done, saved = after, grown[after]
-            weights.append(weight)
-            if not same:
-                real_weights.append(real_weight)
             turn += 1
-        if not weights:
+        if turn == now + 1:
             return None
-        return Leap(passing, now, turn, Heights(weights, base), Heights(real_weights, real_base), warned, first, done)
+        stretches.append((start, turn, done))
+        heights, real_heights = Heights(own, stretches, base), Heights(real, stretches, real_base)
+        return Leap(passing, now, turn, heights, real_heights, warned, first, done)
