@@ -36,6 +36,8 @@ class Growth:
         self.meter = meter
         self._divisor: int | None = getattr(meter, "divisor", None)
         self._sums: dict[int, list[int]] = {}
+        # So many turns are added one by one before running sums are made, which cost as much: one replay needs none.
+        self._one_by_one = 4 * len(calls)
 
     def total(self, run: Run) -> int:
         """Give the tokens of all turns of a run together."""
@@ -61,6 +63,12 @@ class Growth:
                 [tokens(prefix[at] + added, context) for added, *span in stretches for at in calls[slice(*span)]]
             )
         total = 0
+        if self._one_by_one > 0:
+            prefix, calls = self._prefix, self._calls
+            for added, turn, until in stretches:
+                self._one_by_one -= until - turn
+                total += sum([(prefix[at] + added) // divisor for at in calls[turn:until]])
+            return total
         for added, turn, until in stretches:
             # floor((q d + r + p) / d) = q + floor((r + p) / d): the second part is the same for all of one remainder.
             whole, rest = divmod(added, divisor)

@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from itertools import accumulate
+from itertools import accumulate, count, repeat
+from operator import sub
 from typing import Any, overload
 
 from msgspec import Struct
@@ -85,11 +86,9 @@ class Base:
     def items(self) -> list[Item]:
         """Every recorded message as an item; made when first asked for."""
         if self._items is None:
-            prefix, recorded = self.prefix, Kind.RECORDED
-            self._items = [
-                Item(m, prefix[i + 1] - prefix[i], i, recorded, byte_length(m.content) if m.tool_call_id else -1)
-                for i, m in enumerate(self.messages)
-            ]
+            weights = map(sub, self.prefix[1:], self.prefix)
+            sizes = [byte_length(m.content) if m.tool_call_id else -1 for m in self.messages]
+            self._items = list(map(Item, self.messages, weights, count(), repeat(Kind.RECORDED), sizes))
         return self._items
 
     @property
@@ -122,9 +121,12 @@ class Base:
     def lone_results(self) -> frozenset[int]:
         """The indices of results whose tool-call id no other result has, in upper or lower case."""
         if self._lone_results is None:
-            ids = [(i, m.tool_call_id.casefold()) for i, m in enumerate(self.messages) if m.tool_call_id]
-            counts = Counter([call_id for _, call_id in ids])
-            self._lone_results = frozenset([i for i, call_id in ids if counts[call_id] == 1])
+            at = [i for i, message in enumerate(self.messages) if message.tool_call_id]
+            ids = [self.messages[i].tool_call_id.casefold() for i in at]
+            counts = Counter(ids) if len(set(ids)) < len(ids) else None
+            self._lone_results = frozenset(
+                at if counts is None else [i for i, call_id in zip(at, ids, strict=True) if counts[call_id] == 1]
+            )
         return self._lone_results
 
     def large_results(self, threshold: int) -> list[int]:
