@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from compactctl.context.counting import MeterContext
 from compactctl.context.lazy import LazyMessages
 from compactctl.context.offload import SPILL_MARKER, NullOffloader, OffloaderBase
@@ -254,8 +256,7 @@ class _Table:
         return bisect_left(self.holes, start) < bisect_left(self.holes, stop)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Placeholder:
+class _Placeholder(Struct, frozen=True, gc=False, eq=False):
     """An offloaded result as all replays of a session share it."""
 
     entry: OffloadEntry

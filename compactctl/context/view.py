@@ -8,7 +8,6 @@ the system message, a checkpoint, placeholders, ...) and then one contiguous ran
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import accumulate, count, repeat
@@ -121,12 +120,7 @@ class Base:
     def lone_results(self) -> frozenset[int]:
         """The indices of results whose tool-call id no other result has, in upper or lower case."""
         if self._lone_results is None:
-            at = [i for i, message in enumerate(self.messages) if message.tool_call_id]
-            ids = [self.messages[i].tool_call_id.casefold() for i in at]
-            counts = Counter(ids) if len(set(ids)) < len(ids) else None
-            self._lone_results = frozenset(
-                at if counts is None else [i for i, call_id in zip(at, ids, strict=True) if counts[call_id] == 1]
-            )
+            self._lone_results = self.pairs.lone_results()
         return self._lone_results
 
     def large_results(self, threshold: int) -> list[int]:
