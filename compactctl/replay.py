@@ -85,7 +85,8 @@ def base_of(
         return Base(session, meter, altered=altered), ()
     messages: Sequence[Message] = session.messages
     if not follow:
-        messages = [m for m in messages if m.origin is not Origin.RECORDED_SUMMARY]
+        summary = Origin.RECORDED_SUMMARY
+        messages = [m for m in messages if m.origin is not summary]
     stub = None
     if not messages or messages[0].role != SYSTEM:
         stub = overhead_weight(meter, overhead)

@@ -176,6 +176,7 @@ class Pass(Struct, frozen=True, gc=False):
         base = view.weight - recorded[now] - grown[done]
         real_base = scale.weight(view) - real.recorded[now] - real.grown[done]
         low, high, room = self.low - base, self.high - base, room - real_base
+        quiet = min(low, room) if same else low
         stretches: list[Stretch] = []
         warned = 0
         saved, turn = grown[done], now + 1
@@ -184,8 +185,9 @@ class Pass(Struct, frozen=True, gc=False):
             weight = recorded[turn] + saved
             if weight < low:
                 # Nothing is done until the view has grown to ``low``: these turns are taken together.
-                until = bisect_left(recorded, low - saved, turn, stop)
-                until = bisect_left(real.recorded, room - real.grown[done], turn, until)
+                until = bisect_left(recorded, quiet - saved, turn, stop)
+                if not same:
+                    until = bisect_left(real.recorded, room - real.grown[done], turn, until)
                 if until == turn:
                     break
                 turn = until
