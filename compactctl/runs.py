@@ -191,9 +191,9 @@ class Tally:
     def _leap(self, leap: Leap, growth: Growth, scale: Scale) -> None:
         """Count turns that were leapt over."""
         turns = leap.until - leap.turn - 1
-        for tier, count in ((Tier.WARN, leap.warned), (Tier.NONE, turns - leap.warned)):
-            self.turns_by_tier[tier] += count
-            self.records_by_tier[tier] += count
+        for counts in (self.turns_by_tier, self.records_by_tier):
+            counts[Tier.WARN] += leap.warned
+            counts[Tier.NONE] += turns - leap.warned
         self.turns += turns
         self.tokens_sent += leap.heights.total(growth)
         peak = leap.heights.peak(growth.meter, self.peak.tokens)

@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -95,7 +94,7 @@ class _Sums:
 Stretch = tuple[int, int, int]
 
 
-class Heights(NamedTuple):
+class Heights(Struct, frozen=True, gc=False):
     """What views weigh at consecutive turns, in stretches in which they only grow; ``base`` is added to each."""
 
     sums: _Sums
