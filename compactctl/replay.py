@@ -85,7 +85,8 @@ def base_of(
         return Base(session, meter, altered=altered), ()
     messages: Sequence[Message] = session.messages
     if not follow:
-        messages = [m for m in messages if m.origin is not Origin.RECORDED_SUMMARY]
+        summary = Origin.RECORDED_SUMMARY
+        messages = [m for m in messages if m.origin is not summary]
     stub = None
     if not messages or messages[0].role != SYSTEM:
         stub = overhead_weight(meter, overhead)
@@ -158,8 +159,11 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
             history = step.view
         until, quiet_tier, leap = turn + 1, Tier.NONE, None
         if plan.skip and step.quiet is not None and history is step.view and not failed:
-            until, quiet_tier = _wake(base, history, step.quiet, plan, reality, scale), step.quiet.tier
-            leap = _leap(base, history, step.quiet, plan, reality, scale)
+            quiet, stop = step.quiet, _stop(base, turn, plan, reality)
+            quiet_tier, leap = quiet.tier, _leap(history, quiet, plan, stop, scale)
+            # A leap in which something is done goes beyond the quiet turns; only another one need be compared.
+            if leap is None or not (leap.last > leap.first or (leap.warned and quiet_tier is Tier.NONE)):
+                until = _wake(base, history, quiet, plan, stop, scale)
             if leap is not None and leap.until > until:
                 until, history = leap.until, leap.view
             else:
@@ -198,32 +202,30 @@ def _timed(compactor: StepCompactor, view: View, trigger: Trigger, plan: Plan) -
     return Step(step.view, record, step.write_back, step.quiet)
 
 
-def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> int:
-    """Give the first turn at which the compactor must be asked again."""
-    turns = len(base.calls)
+def _wake(base: Base, view: View, quiet: Quiet, plan: Plan, stop: int, scale: Scale | None) -> int:
+    """Give the first turn at which the compactor must be asked again, at the latest ``stop``."""
     now = view.turn
-    wake = turns
+    wake = stop
     if quiet.weight is not None:
         wanted = quiet.weight - view.weight + base.prefix[view.hi]
         wake = min(wake, bisect_left(base.call_weights, wanted, lo=now + 1))
     if quiet.messages is not None:
         wanted = quiet.messages - len(view) + view.hi
         wake = min(wake, bisect_left(base.calls, wanted, lo=now + 1))
-    wake = min(wake, _stop(base, now, plan, reality))
     if scale is not None and plan.limits is not None:
         room = plan.limits.window - plan.limits.reserve
         wake = scale.first_above(view, room, now + 1, wake)
     return max(wake, now + 1)
 
 
-def _leap(base: Base, view: View, quiet: Quiet, plan: Plan, reality: _Reality, scale: Scale | None) -> Leap | None:
+def _leap(view: View, quiet: Quiet, plan: Plan, stop: int, scale: Scale | None) -> Leap | None:
     """Leap as far as a compactor promised to do no more than offload; None where it did not or nobody wants it."""
     if quiet.passing is None or not plan.leap or plan.history is not HistoryMode.WRITE_BACK:
         return None
     if plan.limits is None or scale is None or not scale.meter.steady:
         return None
     room = scale.weight_above(plan.limits.window - plan.limits.reserve)
-    return quiet.passing.leap(view, _stop(base, view.turn, plan, reality), scale, room)
+    return quiet.passing.leap(view, stop, scale, room)
 
 
 def _stop(base: Base, now: int, plan: Plan, reality: _Reality) -> int:

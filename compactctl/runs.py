@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from compactctl.context.counting import Meter
@@ -119,9 +118,6 @@ class Peak:
         return self.tokens / window if window > 0 else None
 
 
-_path_of = attrgetter("file_path")
-
-
 # What is said of the turns that were leapt over together.
 LEAPT = ("turns", "stretches", "offloaded", "offloaded_bytes")
 
@@ -138,7 +134,7 @@ class Tally:
     peak: Peak = Peak()
     real_peak: Peak = Peak()
     tokens_sent: int = 0
-    offloaded: dict[str, OffloadEntry] = field(default_factory=dict)
+    entries: list[OffloadEntry] = field(default_factory=list)
     summarizer_calls: int = 0
     summarizer_failures: int = 0
     summary_input_tokens: int = 0
@@ -146,6 +142,11 @@ class Tally:
     offload_failures: int = 0
     # Turns at Warn that were leapt over, in how many stretches, and what was offloaded at them.
     leapt: list[int] = field(default_factory=lambda: [0] * len(LEAPT))
+
+    @property
+    def offloaded(self) -> dict[str, OffloadEntry]:
+        """The files by path: entries of one result come again at each later turn, and the path makes it one file."""
+        return {entry.file_path: entry for entry in self.entries}
 
     def add(self, span: Span, growth: Growth, scale: Scale) -> None:
         """Count a span: ``growth`` is in decision tokens, ``scale`` in real ones."""
@@ -162,8 +163,7 @@ class Tally:
             if record.tier is Tier.NONE and not record.error:
                 continue
             self.compactions.append(record)
-            # Entries of one result come again at each later turn; the path makes it one file.
-            self.offloaded.update(zip(map(_path_of, record.offloaded), record.offloaded, strict=True))
+            self.entries += record.offloaded
             if record.summary_input_tokens is not None:
                 self.summarizer_calls += 1
                 self.summary_input_tokens += record.summary_input_tokens
@@ -180,28 +180,32 @@ class Tally:
         peak = growth.peak(run, self.peak.tokens)
         if peak is not None:
             self.peak = Peak(*peak)
-        peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, until), self.real_peak.tokens)
-        if peak is not None:
-            self.real_peak = Peak(*peak)
+        if not scale.native:
+            peak = scale.growth.peak(Run(view, scale.weight(view), span.turn, until), self.real_peak.tokens)
+            if peak is not None:
+                self.real_peak = Peak(*peak)
         if span.leap is not None:
-            self._leap(span.leap, growth.meter, scale.meter)
+            self._leap(span.leap, growth, scale)
+        if scale.native:
+            self.real_peak = self.peak
 
-    def _leap(self, leap: Leap, meter: Meter, real: Meter) -> None:
+    def _leap(self, leap: Leap, growth: Growth, scale: Scale) -> None:
         """Count turns that were leapt over."""
-        first, turns = leap.turn + 1, leap.until - leap.turn - 1
-        for tier, count in ((Tier.WARN, leap.warned), (Tier.NONE, turns - leap.warned)):
-            self.turns_by_tier[tier] += count
-            self.records_by_tier[tier] += count
+        turns = leap.until - leap.turn - 1
+        for counts in (self.turns_by_tier, self.records_by_tier):
+            counts[Tier.WARN] += leap.warned
+            counts[Tier.NONE] += turns - leap.warned
         self.turns += turns
-        self.tokens_sent += sum(leap.heights.tokens(meter, first))
-        peak = leap.heights.peak(meter, first, self.peak.tokens)
+        self.tokens_sent += leap.heights.total(growth)
+        peak = leap.heights.peak(growth.meter, self.peak.tokens)
         if peak is not None:
             self.peak = Peak(*peak)
-        peak = leap.real_heights.peak(real, first, self.real_peak.tokens)
-        if peak is not None:
-            self.real_peak = Peak(*peak)
-        self.offloaded.update(zip(leap.paths, leap.entries, strict=True))
-        more = (leap.warned, 1, len(leap.entries), sum([entry.bytes for entry in leap.entries]))
+        if not scale.native:
+            peak = leap.real_heights.peak(scale.meter, self.real_peak.tokens)
+            if peak is not None:
+                self.real_peak = Peak(*peak)
+        self.entries += leap.entries
+        more = (leap.warned, 1, leap.last - leap.first, leap.bytes)
         self.leapt = [one + another for one, another in zip(self.leapt, more, strict=True)]
 
 
@@ -393,7 +397,7 @@ def run(
     if setup.spill is not None:
         store = offloader if isinstance(offloader, OffloaderBase) else NullOffloader(bench.session.id, threshold=0)
         bench, gone = bench.spilled(rule_for(setup.spec.name, setup.spill, setup.protect), store)
-        tally.offloaded.update((entry.file_path, entry) for entry in gone.entries)
+        tally.entries += gone.entries
         tally.offload_failures += gone.failed
         offloader = store
     compactor = compactor_for(

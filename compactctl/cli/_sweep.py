@@ -10,7 +10,8 @@ import gc
 import hashlib
 import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,15 @@ import orjson
 import compactctl
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.cli._workers import begin_worker, end_workers
+from compactctl.compactors._user import PACKAGE
 from compactctl.errors import CompactctlError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.ports import BlobStore, Summarizer
+from compactctl.registry import names
 from compactctl.runs import SUMMARY_FAILED, Setup, Workbench, run
 from compactctl.settings import Resolved, canonical
+from compactctl.summarizers.opaque import OpaqueSummarizer
 from compactctl.tuning.figures import figures_of
 
 if TYPE_CHECKING:
@@ -159,18 +163,33 @@ class _Bench:
         self.bench: Workbench | None = None
         self.summarizer: Summarizer | None = None
 
+    def prepare(self, task: Task) -> None:
+        """Make ready what all points of a task's session share, by a replay that asks no model and is not counted.
+
+        A user's own compactor is not run for that: nobody knows what it does each time.
+        """
+        if self.plan.settings["compactor"] not in names(PACKAGE):
+            return
+        with suppress(CompactctlError):
+            run(self._ready(task), self.setups[task.first], summarizer=OpaqueSummarizer(), skip=True, figures_only=True)
+
     def perform(self, task: Task) -> Done:
         """Replay the points of a task."""
         try:
-            if task.session != self.at or self.bench is None:
-                self.bench = workbench(self.plan.settings, self.sessions[task.session])
-                self.summarizer = make_summarizer(Work(self.plan.settings, planner=self.plan.planner))
-                self.at = task.session
+            bench = self._ready(task)
             failures: list[str] = []
-            rows = tuple(self._figures(self.bench, setup, failures) for setup in self.setups[task.first : task.last])
+            rows = tuple(self._figures(bench, setup, failures) for setup in self.setups[task.first : task.last])
         except CompactctlError as error:
             return Done(task, error=error)
         return Done(task, rows, failures=tuple(failures))
+
+    def _ready(self, task: Task) -> Workbench:
+        """Give the bench of a task's session."""
+        if task.session != self.at or self.bench is None:
+            self.bench = workbench(self.plan.settings, self.sessions[task.session])
+            self.summarizer = make_summarizer(Work(self.plan.settings, planner=self.plan.planner))
+            self.at = task.session
+        return self.bench
 
     def _figures(self, bench: Workbench, setup: Setup, failures: list[str]) -> Figures:
         outcome = run(
@@ -200,31 +219,45 @@ def _here(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task]) -> Ite
 
 
 def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
-    ways = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if "fork" in ways else "spawn")
+    """Do tasks in so many processes; this one is one of them, and takes the last that no other has begun with."""
+    forks = "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    bench = _Bench(sessions, plan)
     gc.collect()
-    # Pages that a collector never touches stay shared with the workers.
-    gc.freeze()
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(sessions, plan))
+    gc.disable()
     failed = True
+    pool: ProcessPoolExecutor | None = None
     try:
-        futures: list[Future[Done]] = [pool.submit(_perform, task) for task in tasks]
-        for future in as_completed(futures):
-            yield future.result()
+        if forks and len(tasks) > 1 and tasks[0].session == tasks[1].session:
+            bench.prepare(tasks[0])
+        # Pages that a collector never touches stay shared with the workers.
+        gc.freeze()
+        begun = (sessions, plan, bench if forks else None)
+        pool = ProcessPoolExecutor(jobs - 1, mp_context=context, initializer=_begin, initargs=begun)
+        waiting: dict[Future[Done], Task] = {pool.submit(_perform, task): task for task in tasks}
+        while waiting:
+            mine = next((future for future in reversed(waiting) if future.cancel()), None)
+            if mine is not None:
+                yield bench.perform(waiting.pop(mine))
+            for future in wait(waiting, 0 if mine else None, FIRST_COMPLETED).done:
+                del waiting[future]
+                yield future.result()
         failed = False
     finally:
-        end_workers([pool], failed=failed)
+        if pool is not None:
+            end_workers([pool], failed=failed)
         gc.unfreeze()
+        gc.enable()
 
 
 _bench: _Bench
 
 
-def _begin(sessions: Sequence[Session], plan: Plan) -> None:
+def _begin(sessions: Sequence[Session], plan: Plan, bench: _Bench | None) -> None:
     global _bench  # a process of the pool has no other place to keep what it works with
     begin_worker()
     gc.disable()
-    _bench = _Bench(sessions, plan)
+    _bench = bench or _Bench(sessions, plan)
 
 
 def _perform(task: Task) -> Done:

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from compactctl.context.counting import MeterContext
 from compactctl.context.lazy import LazyMessages
 from compactctl.context.offload import SPILL_MARKER, NullOffloader, OffloaderBase
@@ -28,6 +30,8 @@ class Offloading:
     threshold: int
     preview_bytes: int = 0
     protect: frozenset[str] = field(default_factory=frozenset)
+    # The table that was asked for last and its base: a replay asks for one only, many times.
+    _last: tuple[Base, NullOffloader, _Table] | None = field(default=None, init=False, repr=False)
 
     def apply(self, view: View, start: int, stop: int) -> Offloaded:
         """Put placeholders in place of the large results of a range."""
@@ -71,10 +75,13 @@ class Offloading:
         return table.passing[tail]
 
     def _table(self, offloader: NullOffloader, base: Base) -> _Table:
+        if self._last is not None and self._last[0] is base and self._last[1] is offloader:
+            return self._last[2]
         key = (offloader.shape, self.threshold, self.preview_bytes, self.protect)
         table = base.placeholders.get(key)
         if not isinstance(table, _Table):
             table = base.placeholders[key] = _Table(self, offloader, base)
+        self._last = (base, offloader, table)
         return table
 
     def _one_by_one(self, offloader: Offloader, view: View, start: int, stop: int) -> Offloaded:
@@ -249,8 +256,7 @@ class _Table:
         return bisect_left(self.holes, start) < bisect_left(self.holes, stop)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Placeholder:
+class _Placeholder(Struct, frozen=True, gc=False, eq=False):
     """An offloaded result as all replays of a session share it."""
 
     entry: OffloadEntry

@@ -145,13 +145,13 @@ class TieredCompactor(ListFace):
             self._offload_first(act)
         if act.tier is Tier.EMERGENCY:
             self._emergency(act)
-        elif self._head_of(act) > 0:
+        elif (head := self._head_of(act)) > 0:
             if act.tier is Tier.WARN:
-                self._offload(act, self._head_of(act))
+                self._offload(act, head)
                 act.after = act.smaller.repaired()
                 act.preserved_tail = self.min_tail
             else:
-                self._summarise(act)
+                self._summarise(act, head)
 
     def _offload_first(self, act: _Act) -> None:
         """Offload the head and look at the tier again: what is solved by that needs no summary and no truncation."""
@@ -190,9 +190,9 @@ class TieredCompactor(ListFace):
             act.note("head_empty")
         return max(head, 0)
 
-    def _summarise(self, act: _Act) -> None:
+    def _summarise(self, act: _Act, head: int) -> None:
         view = act.before
-        span = self._span(act, self._head_of(act))
+        span = self._span(act, head)
         if span is None:
             act.after = act.smaller.repaired()
             act.preserved_tail = act.after.length - 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from compactctl.model import Message
 
@@ -17,7 +19,7 @@ class Standing(IntEnum):
     SENT = 2  # what the harness sent, its own compactions included, also those that left no record
 
 
-class MeterContext(NamedTuple):
+class MeterContext(Struct, frozen=True, gc=False):
     """Where a total is asked for: before which turn, and what the view has to do with the recorded history."""
 
     turn: int

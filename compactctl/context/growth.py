@@ -36,6 +36,8 @@ class Growth:
         self.meter = meter
         self._divisor: int | None = getattr(meter, "divisor", None)
         self._sums: dict[int, list[int]] = {}
+        # So many turns are added one by one before running sums are made, which cost as much: one replay needs none.
+        self._one_by_one = 4 * len(calls)
 
     def total(self, run: Run) -> int:
         """Give the tokens of all turns of a run together."""
@@ -45,10 +47,34 @@ class Growth:
             return first
         if self._divisor is None or self._calls[turn + 1] < view.lo:
             return first + sum(self._tokens(run, at) for at in range(turn + 1, until))
-        # floor((q d + r + p) / d) = q + floor((r + p) / d): the second part is the same for all runs of one remainder.
-        whole, rest = divmod(weight - self._prefix[view.hi], self._divisor)
-        sums = self._sums_for(rest, self._divisor)
-        return first + whole * (until - turn - 1) + sums[until] - sums[turn + 1]
+        return first + self.total_of([(weight - self._prefix[view.hi], turn + 1, until)])
+
+    def total_of(self, stretches: Sequence[tuple[int, int, int]]) -> int:
+        """Give the tokens of all turns of some stretches together; a meter without a divisor must be steady.
+
+        A stretch is a weight and two turns: from the first up to the second one, views weigh as much as was recorded
+        before them, and that weight. They are not the recorded ones.
+        """
+        divisor = self._divisor
+        if divisor is None:
+            prefix, calls, tokens = self._prefix, self._calls, self.meter.tokens
+            context = MeterContext(0, False)
+            return sum(
+                [tokens(prefix[at] + added, context) for added, *span in stretches for at in calls[slice(*span)]]
+            )
+        total = 0
+        if self._one_by_one > 0:
+            prefix, calls = self._prefix, self._calls
+            for added, turn, until in stretches:
+                self._one_by_one -= until - turn
+                total += sum([(prefix[at] + added) // divisor for at in calls[turn:until]])
+            return total
+        for added, turn, until in stretches:
+            # floor((q d + r + p) / d) = q + floor((r + p) / d): the second part is the same for all of one remainder.
+            whole, rest = divmod(added, divisor)
+            sums = self._sums.get(rest) or self._sums_for(rest, divisor)
+            total += whole * (until - turn) + sums[until] - sums[turn]
+        return total
 
     def peak(self, run: Run, above: int) -> tuple[int, int] | None:
         """Give the most tokens of a run and the first turn that has them; None where they are not above a number."""
@@ -69,7 +95,6 @@ class Growth:
         return self.meter.tokens(weight, MeterContext(at, view.pristine))
 
     def _sums_for(self, rest: int, divisor: int) -> list[int]:
-        if rest not in self._sums:
-            prefix = self._prefix
-            self._sums[rest] = list(accumulate(((rest + prefix[at]) // divisor for at in self._calls), initial=0))
-        return self._sums[rest]
+        prefix = self._prefix
+        sums = self._sums[rest] = list(accumulate([(rest + prefix[at]) // divisor for at in self._calls], initial=0))
+        return sums

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -73,10 +74,9 @@ class PairIndex:
     """
 
     def __init__(self, messages: Sequence[Message]) -> None:
-        self._calls: dict[str, list[int]] = {}
-        self._results: dict[str, list[int]] = {}
-        self.closed = True
-        calls, results, closed = self._calls, self._results, True
+        self._calls = calls = _Places()
+        self._results = results = _Places()
+        closed = True
         batch: list[str] = []  # the calls of the last assistant message
         answered: list[str] = []  # the results behind it
         for i, message in enumerate(messages):
@@ -84,9 +84,9 @@ class PairIndex:
             if call_id:
                 answered.append(call_id)
                 if call_id in results:
-                    results[call_id].append(i)
+                    results.again(call_id, i)
                 else:
-                    results[call_id] = [i]
+                    results[call_id] = i
                 closed = closed and role == TOOL
                 continue
             if batch or answered:
@@ -95,34 +95,62 @@ class PairIndex:
             closed = closed and role != TOOL
             if message.tool_calls and role == ASSISTANT:
                 for call in message.tool_calls:
-                    batch.append(call.id)
-                    if call.id in calls:
-                        calls[call.id].append(i)
+                    made = call.id
+                    batch.append(made)
+                    if made in calls:
+                        calls.again(made, i)
                     else:
-                        calls[call.id] = [i]
+                        calls[made] = i
         self.closed = closed and set(batch) == set(answered)
+
+    def lone_results(self) -> frozenset[int]:
+        """Give the indices of the results whose id no other one has, in upper or lower case."""
+        folded = Counter([call_id.casefold() for call_id in self._results])
+        if len(folded) == len(self._results) and not self._results.repeated:
+            return frozenset(self._results.values())
+        repeated = self._results.repeated
+        return frozenset(
+            [i for call_id, i in self._results.items() if call_id not in repeated and folded[call_id.casefold()] == 1]
+        )
 
     def callers(self, call_id: str) -> Sequence[int]:
         """Give the indices of the assistant messages that make the call."""
-        return self._calls.get(call_id, ())
+        return self._calls.of(call_id)
 
     def called_between(self, call_id: str, start: int, stop: int) -> bool:
         """Whether an assistant message in this range of indices makes the call."""
-        return _any_between(self._calls.get(call_id), start, stop)
+        return _any_between(self._calls.of(call_id), start, stop)
 
     def caller_before(self, call_id: str, index: int) -> int | None:
         """Give the index of the nearest message before ``index`` that makes the call; None where there is none."""
-        positions = self._calls.get(call_id, [])
+        positions = self._calls.of(call_id)
         at = bisect_left(positions, index)
         return positions[at - 1] if at else None
 
     def answered_between(self, call_id: str, start: int, stop: int) -> bool:
         """Whether a result of the call is in this range of indices."""
-        return _any_between(self._results.get(call_id), start, stop)
+        return _any_between(self._results.of(call_id), start, stop)
 
 
-def _any_between(positions: list[int] | None, start: int, stop: int) -> bool:
-    if not positions:
-        return False
+class _Places(dict[str, int]):
+    """The first place of each id; most ids stand in one only, so that a list is made for the others alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.repeated: dict[str, list[int]] = {}
+
+    def again(self, ident: str, place: int) -> None:
+        """Note another place of an id."""
+        self.repeated.setdefault(ident, [self[ident]]).append(place)
+
+    def of(self, ident: str) -> Sequence[int]:
+        """Give the places of an id in rising order."""
+        if ident in self.repeated:
+            return self.repeated[ident]
+        place = self.get(ident)
+        return () if place is None else (place,)
+
+
+def _any_between(positions: Sequence[int], start: int, stop: int) -> bool:
     at = bisect_left(positions, start)
     return at < len(positions) and positions[at] < stop

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from itertools import accumulate
+
+from msgspec import Struct
 
 from compactctl.context.counting import Meter, MeterContext, tokens_of_all
+from compactctl.context.growth import Growth
 from compactctl.context.scale import Scale
 from compactctl.context.view import Base, Item, View
 from compactctl.context.weights import weight_where
@@ -40,7 +43,7 @@ class Passing:
         self.at = at
         self.items = items
         self.entries = entries
-        self.paths = [entry.file_path for entry in entries]
+        self._bytes = list(accumulate([entry.bytes for entry in entries], initial=0))
         self.behind = [bisect_left(at, call - tail) for call in base.calls]
         self._sums: dict[int, tuple[object, _Sums]] = {}
 
@@ -53,16 +56,28 @@ class Passing:
         return known[1]
 
     def applied(self, view: View, first: int, last: int) -> View:
-        """Give a view in which the results ``first`` to ``last`` - 1 have their placeholders."""
+        """Give a view in which the results ``first`` to ``last`` - 1 have their placeholders, its first large ones."""
         if first == last:
             return view
-        back = view.own_length - view.lo
-        positions = [at + back for at in self.at[first:last]]
-        applied = view.swapped(list(zip(positions, self.items[first:last], strict=True)))
+        until = self.at[last - 1] + 1
+        items, sums = self._all_placed
+        applied = view.taken_over(until, items[view.lo : until], sums)
         if self.threshold is not None:
             # The promise rests on own items none of which is large, and those that joined them are placeholders now.
             self.base.note_clean(self.threshold, applied)
         return applied
+
+    def bytes_between(self, first: int, last: int) -> int:
+        """Give the size of the files ``first`` to ``last`` - 1."""
+        return self._bytes[last] - self._bytes[first]
+
+    @cached_property
+    def _all_placed(self) -> tuple[list[Item], list[int]]:
+        """All recorded messages as items, each result with its placeholder, and their running weights."""
+        items = self.base.items.copy()
+        for at, item in zip(self.at, self.items, strict=True):
+            items[at] = item
+        return items, list(accumulate([item.weight for item in items], initial=0))
 
 
 class _Sums:
@@ -75,33 +90,49 @@ class _Sums:
             self.grown.append(self.grown[-1] + weight - prefix[at + 1] + prefix[at])
 
 
-class Heights(NamedTuple):
-    """What views weigh at consecutive turns, each less by ``base``."""
+# Turns from the first number up to the second one, at which the third one of all results have their placeholders.
+Stretch = tuple[int, int, int]
 
-    weights: Sequence[int]
+
+class Heights(Struct, frozen=True, gc=False):
+    """What views weigh at consecutive turns, in stretches in which they only grow; ``base`` is added to each."""
+
+    sums: _Sums
+    stretches: Sequence[Stretch]
     base: int
 
-    def tokens(self, meter: Meter, turn: int) -> list[int]:
-        """Give the tokens of each; the meter must be steady. ``turn`` is the first of all."""
-        return tokens_of_all(meter, self.weights, self.base, MeterContext(turn, False))
+    def tokens(self, meter: Meter) -> list[int]:
+        """Give the tokens of each; the meter must be steady."""
+        recorded, grown, base = self.sums.recorded, self.sums.grown, self.base
+        context = MeterContext(self.stretches[0][0], False)
+        found: list[int] = []
+        for turn, until, placed in self.stretches:
+            found += tokens_of_all(meter, recorded[turn:until], grown[placed] + base, context)
+        return found
 
-    def peak(self, meter: Meter, turn: int, above: int) -> tuple[int, int] | None:
-        """Give the most tokens and the first turn that has them (``turn`` is the first of all); None if not above."""
-        context = MeterContext(turn, False)
-        most = meter.tokens(max(self.weights) + self.base, context)
+    def total(self, growth: Growth) -> int:
+        """Give the tokens of all of them together, as ``growth`` counts them; its meter must be steady."""
+        grown, base = self.sums.grown, self.base
+        return growth.total_of([(grown[placed] + base, turn, until) for turn, until, placed in self.stretches])
+
+    def peak(self, meter: Meter, above: int) -> tuple[int, int] | None:
+        """Give the most tokens and the first turn that has them; None where they are not above a number."""
+        recorded, grown, base = self.sums.recorded, self.sums.grown, self.base
+        highest = max([recorded[until - 1] + grown[placed] for _, until, placed in self.stretches])
+        most = meter.tokens(highest + base, MeterContext(self.stretches[0][0], False))
         if most <= above:
             return None
-        least = weight_where(meter, lambda tokens: tokens >= most) - self.base
-        return most, turn + next(i for i, weight in enumerate(self.weights) if weight >= least)
+        least = weight_where(meter, lambda tokens: tokens >= most) - base
+        reaching = (one for one in self.stretches if recorded[one[1] - 1] + grown[one[2]] >= least)
+        turn, until, placed = next(reaching)
+        return most, bisect_left(recorded, least - grown[placed], turn, until)
 
 
-@dataclass(frozen=True, slots=True)
-class Leap:
+class Leap(Struct, frozen=True, gc=False):
     """Turns after ``turn`` and before ``until``, as they went: what each view weighs, in decision and in real weight.
 
     ``warned`` of these turns were at the tier that offloads, the others did nothing. The results ``first`` to
-    ``last`` - 1 got their placeholders on the way: at each turn of ``acted`` those that ``done`` says, behind ``first``
-    or behind those of the turn of ``acted`` before. ``view`` is what is sent at the last turn.
+    ``last`` - 1 got their placeholders on the way. ``view`` is what is sent at the last turn.
     """
 
     passing: Passing
@@ -111,14 +142,8 @@ class Leap:
     real_heights: Heights
     warned: int
     first: int
-    acted: Sequence[int]
-    done: Sequence[int]
+    last: int
     view: View
-
-    @property
-    def last(self) -> int:
-        """The first result that got no placeholder."""
-        return self.done[-1] if self.done else self.first
 
     @property
     def entries(self) -> Sequence[OffloadEntry]:
@@ -126,20 +151,20 @@ class Leap:
         return self.passing.entries[self.first : self.last]
 
     @property
-    def paths(self) -> Sequence[str]:
-        """The paths of those files."""
-        return self.passing.paths[self.first : self.last]
+    def bytes(self) -> int:
+        """How large those files are together."""
+        return self.passing.bytes_between(self.first, self.last)
 
     def events(self) -> Iterator[tuple[int, int, int]]:
         """Give each turn that placed something, with the first of the results placed at it and that behind the last."""
-        first = self.first
-        for turn, done in zip(self.acted, self.done, strict=True):
-            yield turn, first, done
-            first = done
+        done = self.first
+        for turn, _, placed in self.heights.stretches:
+            if placed > done:
+                yield turn, done, placed
+            done = placed
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Struct, frozen=True, gc=False):
     """A compactor's promise of what it does until a view weighs ``high``, before a step and under the base's meter.
 
     Below ``low`` it does nothing; from there on it puts placeholders for the results behind the tail, and the view is
@@ -164,45 +189,40 @@ class Pass:
         base = view.weight - recorded[now] - grown[done]
         real_base = scale.weight(view) - real.recorded[now] - real.grown[done]
         low, high, room = self.low - base, self.high - base, room - real_base
-        acted: list[int] = []
-        upto: list[int] = []
-        weights: list[int] = []
-        real_weights = weights if same else []
+        quiet = min(low, room) if same else low
+        stretches: list[Stretch] = []
         warned = 0
         saved, turn = grown[done], now + 1
+        start = turn
         while turn < stop:
             weight = recorded[turn] + saved
-            after = done
             if weight < low:
                 # Nothing is done until the view has grown to ``low``: these turns are taken together.
-                until = bisect_left(recorded, low - saved, turn, stop)
-                until = bisect_left(real.recorded, room - real.grown[done], turn, until)
-                weights += [height + saved for height in recorded[turn:until]]
+                until = bisect_left(recorded, quiet - saved, turn, stop)
                 if not same:
-                    real_weights += [height + real.grown[done] for height in real.recorded[turn:until]]
+                    until = bisect_left(real.recorded, room - real.grown[done], turn, until)
                 if until == turn:
                     break
                 turn = until
                 continue
             if weight >= high:
                 break
-            if behind[turn] > done:
-                after = behind[turn]
+            after = behind[turn]
+            if after <= done:
+                after = done
+            elif same:
                 weight += grown[after] - saved
-            real_weight = weight if same else real.recorded[turn] + real.grown[after]
-            if real_weight >= room:
+            if (weight if same else real.recorded[turn] + real.grown[after]) >= room:
                 break
+            if after > done:
+                if turn > start:
+                    stretches.append((start, turn, done))
+                start, done, saved = turn, after, grown[after]
             warned += 1
-            if after != done:
-                done, saved = after, grown[after]
-                acted.append(turn)
-                upto.append(done)
-            weights.append(weight)
-            if not same:
-                real_weights.append(real_weight)
             turn += 1
-        if not weights:
+        if turn == now + 1:
             return None
+        stretches.append((start, turn, done))
+        heights, real_heights = Heights(own, stretches, base), Heights(real, stretches, real_base)
         landed = passing.applied(view.advanced(turn - 1), first, done)
-        heights, real_heights = Heights(weights, base), Heights(real_weights, real_base)
-        return Leap(passing, now, turn, heights, real_heights, warned, first, acted, upto, landed)
+        return Leap(passing, now, turn, heights, real_heights, warned, first, done, landed)

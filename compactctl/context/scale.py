@@ -16,7 +16,8 @@ from compactctl.model import Message
 class Scale:
     """Counts views of one base under another meter; every message and every made item is weighed once.
 
-    ``stub_weight`` is the weight of the stub system message under this meter.
+    ``stub_weight`` is the weight of the stub system message under this meter. ``native`` says that the scale weighs and
+    counts as the base itself does.
     """
 
     def __init__(self, base: Base, meter: Meter, stub_weight: int = 0) -> None:
@@ -26,9 +27,9 @@ class Scale:
         start = [0] * base.offset
         first = stub_weight if base.offset else 0
         # A meter that weighs as the base's own does shares its work: the weight of a view is then known already.
-        self._native = meter == base.meter and base.prefix[base.offset] == first
+        self.native = meter == base.meter and base.prefix[base.offset] == first
         self.prefix: list[int] = (
-            base.prefix if self._native else start + list(accumulate(map(meter.weigh, recorded), initial=first))
+            base.prefix if self.native else start + list(accumulate(map(meter.weigh, recorded), initial=first))
         )
         self._weights = _Weights(self)
         self._above: dict[int, int] = {}
@@ -39,7 +40,7 @@ class Scale:
 
     def weight(self, view: View) -> int:
         """Give the weight of a view."""
-        if self._native:
+        if self.native:
             return view.weight
         if not view.own_length:
             return self.prefix[view.hi] - self.prefix[view.lo]
@@ -85,7 +86,7 @@ class Scale:
 
     def item_weight(self, item: Item) -> int:
         """Give the weight of one item."""
-        return item.weight if self._native else self._weights[item]
+        return item.weight if self.native else self._weights[item]
 
     def message_weight(self, message: Message) -> int:
         """Give the weight of a message that is in no view."""

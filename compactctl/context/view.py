@@ -8,10 +8,10 @@ the system message, a checkpoint, placeholders, ...) and then one contiguous ran
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from itertools import accumulate
+from itertools import accumulate, count, repeat
+from operator import sub
 from typing import Any, overload
 
 from msgspec import Struct
@@ -76,6 +76,8 @@ class Base:
         self._lone_results: frozenset[int] | None = None
         self._large: dict[int, list[int]] = {}
         self._large_own: dict[int, tuple[Sequence[Item], int, list[int]]] = {}
+        # The ids of calls that made messages make: nearly always none.
+        self.made_calls: set[str] = set()
         # Placeholders are the same in every replay of the session, so they are kept here under whatever shaped them.
         self.placeholders: dict[object, Any] = {}
 
@@ -83,11 +85,9 @@ class Base:
     def items(self) -> list[Item]:
         """Every recorded message as an item; made when first asked for."""
         if self._items is None:
-            prefix, recorded = self.prefix, Kind.RECORDED
-            self._items = [
-                Item(m, prefix[i + 1] - prefix[i], i, recorded, byte_length(m.content) if m.tool_call_id else -1)
-                for i, m in enumerate(self.messages)
-            ]
+            weights = map(sub, self.prefix[1:], self.prefix)
+            sizes = [byte_length(m.content) if m.tool_call_id else -1 for m in self.messages]
+            self._items = list(map(Item, self.messages, weights, count(), repeat(Kind.RECORDED), sizes))
         return self._items
 
     @property
@@ -120,9 +120,7 @@ class Base:
     def lone_results(self) -> frozenset[int]:
         """The indices of results whose tool-call id no other result has, in upper or lower case."""
         if self._lone_results is None:
-            ids = [(i, m.tool_call_id.casefold()) for i, m in enumerate(self.messages) if m.tool_call_id]
-            counts = Counter([call_id for _, call_id in ids])
-            self._lone_results = frozenset([i for i, call_id in ids if counts[call_id] == 1])
+            self._lone_results = self.pairs.lone_results()
         return self._lone_results
 
     def large_results(self, threshold: int) -> list[int]:
@@ -182,6 +180,7 @@ class View(Sequence[Message]):
         "_own",
         "_own_length",
         "_own_weight",
+        "_run",
         "_seam",
         "_tidy",
         "_tokens",
@@ -208,6 +207,7 @@ class View(Sequence[Message]):
         pristine: int = True,
         tidy: bool = True,
         seam: tuple[int, int] | None = None,
+        run: tuple[Sequence[int], int, int] | None = None,
     ) -> None:
         self.base = base
         self._own = own
@@ -222,6 +222,9 @@ class View(Sequence[Message]):
         # on are each closed. A view of which no more than that is known is not tidy, and repaired as a whole.
         self._seam = seam
         self._tidy = tidy
+        # Running weights of the last own items: they begin at ``run[1]``, and the item at i weighs as much as the
+        # running weights ``run[0]`` grow from i + ``run[2]`` to the next.
+        self._run = run
         # Asked for many times in a step, so worked out once.
         prefix = base.prefix
         self.length = own_length + hi - lo
@@ -357,7 +360,7 @@ class View(Sequence[Message]):
         if stop < split:
             # The same range is mostly asked for twice: for its price, and when something takes its place.
             if self._between is None or self._between[:2] != (start, stop):
-                self._between = (start, stop, sum([item.weight for item in self._own[start:stop]]))
+                self._between = (start, stop, self._own_between(start, stop))
             return self._between[2]
         own = 0
         if start < split:
@@ -368,6 +371,15 @@ class View(Sequence[Message]):
         shift = self.lo - split
         prefix = self.base.prefix
         return own + prefix[stop + shift] - prefix[max(start, split) + shift]
+
+    def _own_between(self, start: int, stop: int) -> int:
+        """Add up own items; only those that have no running weights are looked at."""
+        weight, known = 0, stop
+        if self._run is not None and self._run[1] < stop:
+            sums, first, shift = self._run
+            known = max(start, first)
+            weight = sums[stop + shift] - sums[known + shift]
+        return weight + sum([item.weight for item in self._own[start:known]])
 
     def large_results(self, threshold: int, start: int, stop: int) -> list[int]:
         """List the positions in a range whose tool results are longer than ``threshold`` bytes."""
@@ -396,6 +408,7 @@ class View(Sequence[Message]):
             self.pristine,
             self._tidy,
             self._seam,
+            self._run,
         )
 
     def standing(self, standing: Standing) -> View:
@@ -408,6 +421,8 @@ class View(Sequence[Message]):
     def made(self, message: Message, kind: Kind, index: int = -1) -> Item:
         """Weigh a new message and give it as an item of this view's base."""
         result_bytes = byte_length(message.content) if message.tool_call_id else -1
+        if index < 0 and message.tool_calls:
+            self.base.made_calls.update([call.id for call in message.tool_calls])
         return Item(message, self.base.meter.weigh(message), index, kind, result_bytes)
 
     def replaced(self, start: int, stop: int, items: Sequence[Item]) -> View:
@@ -427,6 +442,18 @@ class View(Sequence[Message]):
             weight += item.weight - items[position - first].weight
             items[position - first] = item
         return self._put(first, last + 1, items, self._tidy, self._seam, weight)
+
+    def taken_over(self, until: int, items: list[Item], sums: Sequence[int]) -> View:
+        """Give the view whose recorded messages before the index ``until`` are these items instead.
+
+        The items must have the tool-call ids of those messages. ``sums`` are running weights over all recorded messages
+        as such items: at each index the weight of those before it.
+        """
+        split, lo = self._own_length, self.lo
+        view = self._put(split, split + until - lo, items, self._tidy, self._seam, sums[until] - sums[lo])
+        run, shift = self._run, lo - split
+        view._run = run if run is not None and run[0] is sums and run[2] == shift else (sums, split, shift)
+        return view
 
     def selected(self, positions: Iterable[int]) -> View:
         """Give the view that holds only these positions, in the order given."""
@@ -468,7 +495,11 @@ class View(Sequence[Message]):
             total = self._own_weight - self.weight_between(start, stop)
             total += sum([item.weight for item in items]) if weight is None else weight
             self.base.keep_scan(self._own, split, own, items)
-            return self._derived(own, total, self.lo, tidy, seam)
+            view = self._derived(own, total, self.lo, tidy, seam)
+            if self._run is not None and self._run[1] <= stop:
+                sums, _, shift = self._run
+                view._run = (sums, start + len(items), shift + stop - start - len(items))
+            return view
         shift = self.lo - split
         total = sum([item.weight for item in items]) if weight is None else weight
         if start >= split:
@@ -503,6 +534,9 @@ class View(Sequence[Message]):
             start -= 1
         caller = self.message(start - 1) if start > 0 else None
         open_calls = caller.tool_calls if caller is not None and caller.role == ASSISTANT else ()
+        if lead == right and not open_calls:  # the cut went between messages that have nothing to do with each other
+            self._seam, self._tidy = None, True
+            return self
         made = {call.id for call in open_calls}
         orphans = {i for i in range(right, lead) if not self._is_called(self.message(i).tool_call_id, made)}
         answered = {self.message(i).tool_call_id for i in range(start, left)}
@@ -529,7 +563,9 @@ class View(Sequence[Message]):
         # A result stands behind its own caller, which was looked at: only another one with its id may be elsewhere.
         if len(callers) > 1 and not set(callers).isdisjoint([item.index for item in own]):
             return True
-        return any(call.id == call_id for item in [i for i in own if i.index < 0] for call in item.message.tool_calls)
+        if call_id not in self.base.made_calls:
+            return False
+        return any(call.id == call_id for item in own if item.index < 0 for call in item.message.tool_calls)
 
     def _is_answered(self, call_id: str) -> bool:
         return self.base.pairs.answered_between(call_id, self.lo, self.hi) or any(

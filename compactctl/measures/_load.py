@@ -122,7 +122,7 @@ def _leapt(leap: Leap, scale: Scale, sent: list[int]) -> Iterator[Cut]:
     calls, prefix, context = scale.base.calls, scale.prefix, MeterContext(leap.turn, False)
     at, sums, fixed = leap.passing.at, leap.passing.sums(scale), leap.real_heights.base
     before = len(sent) - leap.turn - 1  # the place of turn 0
-    sent += leap.real_heights.tokens(scale.meter, leap.turn + 1)
+    sent += leap.real_heights.tokens(scale.meter)
     # A result of the turn just before was never sent, so it broke nothing.
     events = [(turn, placed) for turn, placed, _ in leap.events() if at[placed] < calls[turn - 1]]
     shares = tokens_of_all(scale.meter, [prefix[at[n]] + sums.grown[n] for _, n in events], fixed, context)

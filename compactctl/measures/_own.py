@@ -111,9 +111,8 @@ def views_key(trace: Trace) -> bytes:
                 numbers.extend((item.index, item.kind, hash(item.message.content)))
         if leap is not None:
             # What passes is kept as long as the session, so its id is its own.
-            numbers.extend((id(leap.passing), leap.first))
-            numbers.extend(leap.acted)
-            numbers.extend(leap.done)
+            numbers.extend((id(leap.passing), leap.first, leap.last))
+            numbers.extend([number for turn, _, placed in leap.heights.stretches for number in (turn, placed)])
         for record in span.records:
             numbers.extend([hash(entry.file_path) for entry in record.offloaded])
     return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()

@@ -235,7 +235,7 @@ class Sight:
     def leap(self, leap: Leap) -> None:
         """Go through the turns of a leap."""
         passing, at = leap.passing, leap.passing.at
-        self._paths.update(zip(leap.paths, at[leap.first : leap.last], strict=True))
+        self._paths.update(zip([e.file_path for e in leap.entries], at[leap.first : leap.last], strict=True))
         items = passing.items[leap.first : leap.last]
         if self._order is None or not self._are_placed(items):
             for turn, first, done in leap.events():
@@ -243,7 +243,7 @@ class Sight:
                 self._join(at[done - 1] + 1, passing.items[first:done])
             return
         known, start, lo = self._range_at, self._queries.start, self._lo
-        for turn, done in zip(leap.acted, leap.done, strict=True):
+        for turn, _, done in leap.events():
             known += [lo] * (start[turn] - len(known))
             lo = at[done - 1] + 1
         if items:

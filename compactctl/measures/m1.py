@@ -66,7 +66,7 @@ def _decision_tokens(trace: Trace) -> list[int]:
         fixed = view.weight - prefix[view.hi]
         found.append(meter.tokens(fixed + prefix[view.hi], MeterContext(span.turn, view.pristine)))
         if span.leap is not None:
-            found += span.leap.heights.tokens(meter, span.turn + 1)
+            found += span.leap.heights.tokens(meter)
         elif span.until > span.turn + 1:
             found += [
                 meter.tokens(fixed + prefix[calls[turn]], MeterContext(turn, view.pristine))

@@ -39,6 +39,8 @@ class Segment:
 
 def recorded_calls(session: Session) -> Iterator[Call]:
     """Give the calls whose prompt was recorded, in order."""
+    if not [message for message in session.messages if message.usage is not None]:
+        return
     turn = 0
     for index, message in enumerate(session.messages):
         if message.role == ASSISTANT:

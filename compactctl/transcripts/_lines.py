@@ -14,8 +14,9 @@ from compactctl.transcripts._reader import LineReader
 from compactctl.transcripts._source import CHUNK, Source
 
 Row = dict[str, Any]
-# Makes messages of lines, None where it does not know all of each line's form.
-Quick = Callable[[list[bytes]], list[Message] | None]
+# Makes a message of each of the lines with which a buffer begins, up to an end; None where it does not know all of each
+# line's form.
+Quick = Callable[[bytearray, int], list[Message] | None]
 _NEWLINE = 10
 _MANY_BLANK = 64  # blank lines in a row from which on they are counted together
 
@@ -96,14 +97,14 @@ class Rows:
         while True:
             if quick is not None and not singly:
                 # All whole lines that are at hand, looked at together: one by one costs as much as decoding them.
-                lines = reader.at_hand(limit)
-                bounded = limit > CHUNK or all(len(line) < limit for line in lines)
-                if lines and bounded and (made := quick(lines)) is not None:
-                    end += reader.skip(len(lines))
-                    self.line = number = number + len(lines)
+                block, whole = reader.block(limit)
+                if 0 < whole <= limit and (made := quick(block, whole)) is not None:
+                    reader.skip_block()
+                    end += whole
+                    self.line = number = number + len(made)
                     yield made
                     continue
-                singly = max(len(lines), 1)
+                singly = max(len(reader.at_hand(limit)), 1)
             singly -= 1
             line = readline(limit + 1)
             if not line:

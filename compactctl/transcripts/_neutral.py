@@ -25,6 +25,7 @@ from compactctl.transcripts._blocks import (
 VERSION = 1
 _ROLES = frozenset(ROLES)
 _MOST_MISSES = 20
+_OPEN, _CLOSE = b"{}"
 _ORIGINS = {str(origin): origin for origin in Origin}
 
 
@@ -82,21 +83,22 @@ def neutral_message(row: dict[str, Any]) -> Message | None:
 class NeutralLines:
     """Reads lines that are exactly in the neutral form straight into messages, in the time of decoding them.
 
-    Called with lines, gives their messages, None where one of them is anything else. A file of another form is given up
-    on after some attempts, since they cost as much as a decoding.
+    Called with a buffer and the end of the whole lines with which it begins, gives their messages, None where one of
+    them is anything else. A file of another form is given up on after some attempts, since they cost as much as a
+    decoding.
     """
 
     def __init__(self) -> None:
-        self._decode = Decoder(Message).decode
+        self._decoder = Decoder(Message)
         self._misses = 0
 
-    def __call__(self, lines: list[bytes]) -> list[Message] | None:
-        """Read lines, each without its newline."""
+    def __call__(self, buffer: bytearray, end: int) -> list[Message] | None:
+        """Read the lines, of which the last one has its newline, too."""
         if self._misses > _MOST_MISSES:
             return None
         made: list[Message] | None
         try:
-            made = list(map(self._decode, lines))
+            made = self._decoded(buffer, end)
         except (MsgspecError, UnicodeDecodeError, RecursionError):
             made = None
         if made is not None and not (
@@ -105,6 +107,33 @@ class NeutralLines:
             made = None
         self._misses = 0 if made is not None else self._misses + 1
         return made
+
+    def _decoded(self, buffer: bytearray, end: int) -> list[Message]:
+        with memoryview(buffer) as whole, whole[:end] as block:
+            # Decoded together, messages need not be one a line; where each line looks like one object, they are.
+            if lines := _object_lines(buffer, end):
+                made = self._decoder.decode_lines(block)
+                if len(made) == lines:
+                    return made
+            return list(map(self._decoder.decode, bytes(block[:-1]).split(b"\n")))
+
+
+def _object_lines(buffer: bytearray, end: int) -> int:
+    """Count the lines up to ``end``; 0 where one of them does not begin with ``{`` and end with ``}``.
+
+    A newline between these two can only stand between two objects, since a comma parts them within one and a string
+    holds no newline. So where as many objects as lines were decoded, each line is one of them.
+    """
+    if buffer[0] != _OPEN:
+        return 0
+    lines, at, find = 0, buffer.find(b"\n", 0, end), buffer.find
+    while at >= 0:
+        lines += 1
+        following = at + 1
+        if buffer[at - 1] != _CLOSE or (following < end and buffer[following] != _OPEN):
+            return 0
+        at = find(b"\n", following, end)
+    return lines
 
 
 def _checked(message: Message) -> Message | None:
