@@ -198,12 +198,19 @@ class Quiet(Struct, frozen=True, gc=False):
 
 
 class Step(Struct, frozen=True, gc=False):
-    """What a compactor did in one step: the view to send, what is known of it, and whether it may be written back."""
+    """What a compactor did in one step: the view to send, what is known of it, and whether it may be written back.
+
+    ``quiet`` is a promise, or a function that works one out: most replays never ask for it.
+    """
 
     view: View
     record: CompactionRecord
     write_back: bool = False
-    quiet: Quiet | None = None
+    quiet: Quiet | Callable[[], Quiet | None] | None = None
+
+    def promise(self) -> Quiet | None:
+        """Give the promise, None where there is none."""
+        return self.quiet() if callable(self.quiet) else self.quiet
 
 
 class Turn(Struct, frozen=True, gc=False):

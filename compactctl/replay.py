@@ -158,8 +158,9 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
         if step.view is not history and step.write_back and plan.history is HistoryMode.WRITE_BACK:
             history = step.view
         until, quiet_tier, leap = turn + 1, Tier.NONE, None
-        if plan.skip and step.quiet is not None and history is step.view and not failed:
-            quiet, stop = step.quiet, _stop(base, turn, plan, reality)
+        quiet = step.promise() if plan.skip and history is step.view and not failed else None
+        if quiet is not None:
+            stop = _stop(base, turn, plan, reality)
             quiet_tier, leap = quiet.tier, _leap(history, quiet, plan, stop, scale)
             # A leap in which something is done goes beyond the quiet turns; only another one need be compared.
             if leap is None or not (leap.last > leap.first or (leap.warned and quiet_tier is Tier.NONE)):

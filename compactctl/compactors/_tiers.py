@@ -119,7 +119,7 @@ class TieredCompactor(ListFace):
         if self.clock is not None and started is not None:
             record = act.record(self.name, self.session_id, self.clock.now() - started)
         self._store(record)
-        return Step(act.after, record, self._may_write_back(record, act.after), self._quiet(act))
+        return Step(act.after, record, self._may_write_back(record, act.after), partial(self._quiet, act))
 
     def tier_of(self, view: View) -> Tier:
         """Give the tier of a view by its share of the window; thresholds are inclusive (seed section 2.2)."""
