@@ -237,7 +237,7 @@ class Sight:
         passing, at = leap.passing, leap.passing.at
         self._paths.update(zip([e.file_path for e in leap.entries], at[leap.first : leap.last], strict=True))
         items = passing.items[leap.first : leap.last]
-        if self._order is None or not self._are_placed(items):
+        if self._order is None or self._others(items):
             for turn, first, done in leap.events():
                 self.grow(turn)
                 self._join(at[done - 1] + 1, passing.items[first:done])
@@ -252,7 +252,7 @@ class Sight:
     def _join(self, lo: int, made: Sequence[Item]) -> None:
         """Let the own part have the recorded range up to ``lo``; ``made`` are the items that stand for some of it."""
         # What is in order stays so, and what placeholders leave in sight was taken from the signs already.
-        if self._order is None or not self._are_placed(made):
+        if self._order is None or self._others(made):
             self._look_for_all()
         self._bring(self._lo, lo, made)
         self._lo = lo
@@ -260,10 +260,10 @@ class Sight:
             self._look_for_all()
             self._order = self._look_for_order()
 
-    def _are_placed(self, items: Iterable[Item]) -> bool:
-        """Whether these are placeholders as the signs take them."""
-        placed = self._signs.placed.items
-        return all(item is placed.get(item.index) for item in items)
+    def _others(self, made: Iterable[Item]) -> list[Item]:
+        """Give those of some items that stand for a recorded message and are no placeholder as the signs take it."""
+        placed, others = self._signs.placed
+        return [item for item in made if item is not placed.get(item.index)] if others else []
 
     def _store(self, entries: Sequence[OffloadEntry], hi: int) -> None:
         """Know the files of results that were offloaded before message ``hi``."""
@@ -287,14 +287,14 @@ class Sight:
     def _leave(self, change: Change) -> None:
         """Take out of the own part what a change removes."""
         if self._signs.placed.others:
-            for other in change.removed:
-                if other.kind is not Kind.RECORDED and other.index >= 0 and not self._are_placed([other]):
-                    self._say(other, -1)
-                    self._whole[other.index] = 1  # as the signs count it: replaced by nothing that they know
-        replaced = self._signs.replaced
-        for start, stop, item in change.gone:
-            if item is not None:
+            made = [item for item in change.removed if item.kind is not Kind.RECORDED and item.index >= 0]
+            for item in self._others(made):
                 self._say(item, -1)
+                self._whole[item.index] = 1  # as the signs count it: replaced by nothing that they know
+        replaced = self._signs.replaced
+        for start, stop, text in change.gone:
+            if text is not None:
+                self._say(text, -1)
                 continue
             self._count -= stop - start
             # All but those that are as they were are placeholders as the signs take them.
@@ -303,18 +303,16 @@ class Sight:
 
     def _bring(self, start: int, stop: int, made: Sequence[Item]) -> None:
         """Bring a range of recorded messages into the own part; ``made`` are the items that stand for one of them."""
-        replaced = self._signs.replaced
+        replaced, others = self._signs.replaced, self._others(made)
         self._count += stop - start
-        self._odd += replaced[stop] - replaced[start]
+        self._odd += replaced[stop] - replaced[start] - len(made) + len(others)
         self._present[start:stop] = self._whole[start:stop] = b"\x01" * (stop - start)
         for item in made:
             self._whole[item.index] = 0
             if item.kind is Kind.OFFLOADED:
                 self._stored[item.index] = 1
-            if self._are_placed([item]):
-                self._odd -= 1
-            else:
-                self._say(item, 1)
+        for item in others:
+            self._say(item, 1)
 
     def _say(self, item: Item, step: int) -> None:
         """Count what made text names, up or down."""
@@ -330,24 +328,25 @@ class Sight:
         """Say what order the own part is in, None where there is none that helps."""
         present, lo = self._present, self._lo
         first = present.find(1, 0, lo)
-        if first < 0:
-            return _Order(lo) if not self._count else None
-        stop = present.find(0, first, lo)
         head = (0, 0)
-        lowest = first
+        lowest = lo if first < 0 else first
+        stop = present.find(0, lowest, lo)
         if stop >= 0:
             head = (first, stop)
             lowest = present.find(1, stop, lo)
             lowest = lo if lowest < 0 else lowest
         counted = lo - lowest + head[1] - head[0]
         ordered = counted == self._count and present.count(1, lowest, lo) == lo - lowest
-        if not ordered or self._odd or self._whole.count(1, *head) != head[1] - head[0]:
-            return None
+        ordered = ordered and not self._odd and self._whole.count(1, *head) == head[1] - head[0]
+        self._know_head(head if ordered else (0, 0))
+        return _Order(lowest) if ordered else None
+
+    def _know_head(self, head: tuple[int, int]) -> None:
+        """Count what the first messages name as named, instead of what those before did."""
         if head != self._head:
             for messages, step in ((self._head, -1), (head, 1)):
                 self._name(set().union(*self._queries.of[slice(*messages)]), step)
             self._head = head
-        return _Order(lowest)
 
     def _look_for_all(self) -> None:
         """Count where the references that were not looked for yet can be found; the order held at all their turns."""

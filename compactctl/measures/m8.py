@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from compactctl.context.counting import MeterContext, tokens_of_all
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
@@ -24,8 +24,7 @@ PROGRESS = 0.10  # a compaction that frees less of its view made no progress
 NEAR = 3  # compactions no more turns apart belong to one spiral
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(NamedTuple):
     """One turn at which the view was changed, in decision tokens; ``hard`` where messages went away."""
 
     turn: int
