@@ -39,6 +39,7 @@ def main() -> None:
     # As the commands do: what is loaded lives on, so the collector need not walk through it again.
     gc.collect()
     gc.freeze()
+    gc.disable()
     texts = [m.content for m in session.messages] + [c.arguments for m in session.messages for c in m.tool_calls]
     found["pass"] = cpu(lambda: [_CANDIDATE.findall(text) for text in texts])
 

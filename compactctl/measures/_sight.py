@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate, islice, repeat
 from operator import add
 from typing import NamedTuple
 
@@ -64,10 +65,10 @@ class Queries:
 
     @cached_property
     def where(self) -> dict[int, list[int]]:
-        """For each reference that was taken up again, every message that mentions it."""
-        found: dict[int, list[int]] = {ref: [] for ref in set(self.refs)}
+        """For each reference, every message that mentions it; only for what cannot be told without it."""
+        found: dict[int, list[int]] = defaultdict(list)
         for i, mentioned in enumerate(self.of):
-            for ref in found.keys() & mentioned:
+            for ref in mentioned:
                 found[ref].append(i)
         return found
 
@@ -136,8 +137,11 @@ class Signs:
         order: list[int] = []
         for block in range(0, len(self.shown), _BLOCK):
             order += sorted(range(block, min(block + _BLOCK, len(self.shown))), key=self.shown.__getitem__)
-        first = {ref: next(filter(previews.__contains__, where), -1) for ref, where in queries.where.items()}
-        filed = [at if (at := first[ref]) <= until else -1 for ref, until in zip(refs, last, strict=True)]
+        first: dict[int, int] = {}
+        for i in sorted(previews, reverse=True):
+            first.update(dict.fromkeys(queries.of[i], i))
+        firsts = zip(map(first.get, refs, repeat(-1)), last, strict=True)
+        filed = [at if at <= until else -1 for at, until in firsts]
         self._shown = array("q", [self.shown[query] for query in order])
         self._columns = [array("q", [column[q] for q in order]) for column in (range(len(order)), refs, last, filed)]
 
@@ -199,6 +203,7 @@ class Sight:
         self._count = 0  # how many items these are
         self._odd = 0  # of the items those that are not as the signs take it
         self._stored = bytearray(size)  # results in any file
+        self._elsewhere: set[int] = set()  # references in files of results that no placeholder stands for
         self._made: dict[int, int] = {}  # how often references stand in made text and in the first messages
         self._named = bytearray(len(self._facts.references.names))  # the references that do
         self._head = (0, 0)  # the first messages
@@ -272,6 +277,9 @@ class Sight:
             index = self._pairs.result(entry.tool_call_id, hi)
             paths[entry.file_path] = -1 if index is None else index
             if index is not None:
+                if index not in self._signs.previews or self._order is None:
+                    self._look_for_all()
+                    self._elsewhere.update(self._queries.of[index])
                 self._stored[index] = 1
 
     def grow(self, until: int) -> None:
@@ -364,6 +372,7 @@ class Sight:
             return
         # From the lowest on everything is there, so what was shown since can be seen.
         lowest, named, stored, files = self._order.lowest, self._named, self._stored, self._in_named_files()
+        elsewhere = self._elsewhere
         reachable = orphaned = lost = 0
         for group in self._signs.unseen(here, there, lowest):
             for query, ref, at, filed in group:
@@ -375,7 +384,7 @@ class Sight:
                         reachable += 1
                 elif ref in files:
                     reachable += 1
-                elif stored[filed] or self._is_stored(ref, at):
+                elif stored[filed] or ref in elsewhere or (filed >= 0 and self._is_stored(ref, at)):
                     orphaned += 1
                 else:
                     lost += 1
