@@ -250,6 +250,7 @@ class _Table:
                 self.grown.append(self.grown[-1] + done.item.weight - item.weight)
         self.is_large_again = any(one.item.result_bytes > rule.threshold for one in self.placed)
         self.passing: dict[int, Passing] = {}
+        base.placeholder_sets.append({one.item.index: one.item for one in self.placed})
 
     def has_hole(self, start: int, stop: int) -> bool:
         """Whether a range of indices has a result that must be looked at by itself."""

@@ -8,7 +8,7 @@ the system message, a checkpoint, placeholders, ...) and then one contiguous ran
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import accumulate, count, repeat
 from operator import sub
@@ -80,6 +80,8 @@ class Base:
         self.made_calls: set[str] = set()
         # Placeholders are the same in every replay of the session, so they are kept here under whatever shaped them.
         self.placeholders: dict[object, Any] = {}
+        # Where all of one shape were made at once, they are here too, by the result that each stands for.
+        self.placeholder_sets: list[Mapping[int, Item]] = []
 
     @property
     def items(self) -> list[Item]:

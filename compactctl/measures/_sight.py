@@ -6,7 +6,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -91,6 +91,12 @@ class Placed(NamedTuple):
 
     items: dict[int, Item]
     others: set[int]
+
+    def within(self, more: Mapping[int, Item]) -> Placed | None:
+        """Give the same with more placeholders; None where they are not of one kind with these."""
+        if not self.items or any(more.get(index) is not item for index, item in self.items.items()):
+            return None
+        return Placed({index: item for index, item in more.items() if index not in self.others}, self.others)
 
 
 def placed_in(changes: Iterable[Changes]) -> Placed:

@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from compactctl.context.counting import MeterContext
+from compactctl.context.view import View
 from compactctl.measures._cost import amounts_of, replay_cost, summarizer_cost
+from compactctl.measures._own import Change, own_changes
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
 from compactctl.model import CompactionRecord
 from compactctl.ports import Span
@@ -95,6 +97,7 @@ def _nowhere() -> MeterContext:
 
 def _ranges(trace: Trace) -> Iterator[tuple[int, int]]:
     """Give the recorded messages that each summary replaced, as ranges of indices."""
+    changes = {span.turn: change for span, (change, _) in zip(trace.spans, own_changes(trace), strict=True)}
     for span, record in summaries(trace):
         view = span.before
         if view is None or not record.summarized or record.error:
@@ -102,13 +105,18 @@ def _ranges(trace: Trace) -> Iterator[tuple[int, int]]:
         start = 1 if view.has_system else 0
         stop = start + record.summarized
         own = view.own_length
-        indices = [item.index for item in view.own_buffer[start : min(stop, own)] if item.index >= 0]
-        if indices and indices == list(range(indices[0], indices[-1] + 1)):
-            yield indices[0], indices[-1] + 1
-        else:
-            yield from ((index, index + 1) for index in indices)
+        yield from _own_ranges(view, changes[span.turn], start, min(stop, own))
         if stop > own:
             yield view.lo + max(start - own, 0), min(view.lo + stop - own, view.hi)
+
+
+def _own_ranges(view: View, change: Change | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Give the recorded messages among the own items of a view from ``start`` on, as ranges of indices."""
+    if change is not None and (change.keep, len(change.removed)) == (start, stop - start):
+        # As nearly always, just what was summarised is gone, and its stretches are known.
+        yield from ((part.start, part.stop) for part in change.gone if part.item is None)
+    else:
+        yield from ((item.index, item.index + 1) for item in view.own_buffer[start:stop] if item.index >= 0)
 
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:

@@ -61,6 +61,8 @@ def _signs(trace: Trace, queries: Queries) -> Signs:
     known = trace.shared.get(key)
     if not isinstance(known, Signs) or not known.cover(placed):
         joined = known.joined(placed) if isinstance(known, Signs) else placed
+        # Another replay will place what this one did not come to.
+        joined = next(filter(None, map(joined.within, trace.base.placeholder_sets)), joined)
         known = trace.shared[key] = Signs(queries, trace.base.calls, joined, facts_of(trace))
     return known
 
