@@ -97,7 +97,11 @@ def _nowhere() -> MeterContext:
 
 def _ranges(trace: Trace) -> Iterator[tuple[int, int]]:
     """Give the recorded messages that each summary replaced, as ranges of indices."""
-    changes = {span.turn: change for span, (change, _) in zip(trace.spans, own_changes(trace), strict=True)}
+    spans = trace.spans
+    sent: dict[int, tuple[View, Change | None]] = {
+        span.turn: (last.last_view, change)
+        for last, span, (change, _) in zip(spans, spans[1:], own_changes(trace)[1:], strict=False)
+    }
     for span, record in summaries(trace):
         view = span.before
         if view is None or not record.summarized or record.error:
@@ -105,18 +109,27 @@ def _ranges(trace: Trace) -> Iterator[tuple[int, int]]:
         start = 1 if view.has_system else 0
         stop = start + record.summarized
         own = view.own_length
-        yield from _own_ranges(view, changes[span.turn], start, min(stop, own))
+        last, change = sent.get(span.turn, (view, None))
+        is_sent = last.own_buffer is view.own_buffer and last.own_length == own
+        yield from _own_ranges(view, change if is_sent else None, start, min(stop, own))
         if stop > own:
             yield view.lo + max(start - own, 0), min(view.lo + stop - own, view.hi)
 
 
 def _own_ranges(view: View, change: Change | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Give the recorded messages among the own items of a view from ``start`` on, as ranges of indices."""
-    if change is not None and (change.keep, len(change.removed)) == (start, stop - start):
-        # As nearly always, just what was summarised is gone, and its stretches are known.
-        yield from ((part.start, part.stop) for part in change.gone if part.item is None)
-    else:
+    """Give the recorded messages among the own items of a view from ``start`` on, as ranges of indices.
+
+    ``change`` is what became of the own items, None where that is not known.
+    """
+    if change is None or change.keep != start or len(change.removed) < stop - start:
         yield from ((item.index, item.index + 1) for item in view.own_buffer[start:stop] if item.index >= 0)
+        return
+    # As nearly always, what was summarised is gone, and its stretches are known.
+    left = stop - start
+    for part in change.gone:
+        if part.item is None and left > 0:
+            yield part.start, min(part.stop, part.start + left)
+        left -= part.size
 
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:
