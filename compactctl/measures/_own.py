@@ -6,8 +6,6 @@ the own items step by step. So a replay costs what its compactions changed and n
 
 from __future__ import annotations
 
-import hashlib
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -92,30 +90,6 @@ def _changes(trace: Trace) -> Iterator[Changes]:
             stretches.replace(0, 0, come)
             leapt = Change(size, 0, [], [], come, leap.passing.items[leap.first : leap.last])
         yield Changes(first, leapt)
-
-
-def views_key(trace: Trace) -> bytes:
-    """Give a hash of all views of a replay, by which replays of one session that send the same are known as such.
-
-    Grids of thresholds have many such points: most of what they change is never reached.
-    """
-    numbers = array("q")
-    for span, changes in zip(trace.spans, own_changes(trace), strict=True):
-        numbers.extend((span.turn, span.until, span.view.lo))
-        change, leap = changes.first, span.leap
-        if change is not None:
-            numbers.extend((change.keep, change.tail, len(change.removed), len(change.come), len(change.made)))
-            for start, stop, item in change.come:
-                numbers.extend((start, stop, 0 if item is None else hash(item.message.content)))
-            for item in change.made:
-                numbers.extend((item.index, item.kind, hash(item.message.content)))
-        if leap is not None:
-            # What passes is kept as long as the session, so its id is its own.
-            numbers.extend((id(leap.passing), leap.first, leap.last))
-            numbers.extend([number for turn, _, placed in leap.heights.stretches for number in (turn, placed)])
-        for record in span.records:
-            numbers.extend([hash(entry.file_path) for entry in record.offloaded])
-    return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()
 
 
 class Stretches:

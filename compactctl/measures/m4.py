@@ -95,6 +95,14 @@ def _nowhere() -> MeterContext:
     return MeterContext(0, False)
 
 
+def _again(trace: Trace) -> int:
+    """Count the messages that were summarised more than twice; worked out once."""
+    known = trace.cache.get("m4 again")
+    if not isinstance(known, int):
+        known = trace.cache["m4 again"] = summarised_again(_ranges(trace))
+    return known
+
+
 def _ranges(trace: Trace) -> Iterator[tuple[int, int]]:
     """Give the recorded messages that each summary replaced, as ranges of indices."""
     spans = trace.spans
@@ -158,7 +166,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
         found[LARGEST] = Measured(largest[0] / trace.window)
     else:
         found[LARGEST] = Measured(None, "no window is known")
-    found[AGAIN] = Measured(summarised_again(_ranges(trace))) if records else none
+    found[AGAIN] = Measured(_again(trace)) if records else none
     known = any(record.tokens_after_offload is not None for record in records)
     if not records:
         found[AVOIDABLE] = none

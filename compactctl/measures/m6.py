@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from compactctl.context.counting import MeterContext
 from compactctl.context.scale import Scale
 from compactctl.measures._facts import facts_of
-from compactctl.measures._own import own_changes, views_key
+from compactctl.measures._own import own_changes
 from compactctl.measures._sight import Found, Queries, Sight, Signs, placed_in
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
 
@@ -36,12 +36,7 @@ def recall_counts(trace: Trace) -> list[int]:
     """Count the references of a replay: visible, reachable in a file that the view names, orphaned on disk, lost."""
     known = trace.cache.get("m6 counts")
     if not isinstance(known, list):
-        queries = _queries(trace)
-        alike = trace.shared.setdefault(f"m6 counts {id(queries)}", {})
-        key = views_key(trace)
-        if key not in alike:
-            alike[key] = _count(trace, queries)
-        known = trace.cache["m6 counts"] = alike[key]
+        known = trace.cache["m6 counts"] = _count(trace)
     return known
 
 
@@ -80,7 +75,8 @@ def _limits(scale: Scale, calls: Sequence[int]) -> list[int]:
     return limits
 
 
-def _count(trace: Trace, queries: Queries) -> list[int]:
+def _count(trace: Trace) -> list[int]:
+    queries = _queries(trace)
     sight = Sight(trace, queries, _signs(trace, queries))
     for span, (change, _) in zip(trace.spans, own_changes(trace), strict=True):
         sight.move(span, change)

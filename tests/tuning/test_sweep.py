@@ -116,7 +116,7 @@ def test_leaping_equals_not_leaping(
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(sessions(), st.lists(st.tuples(st.integers(4, 14), st.integers(14, 19)), min_size=2, max_size=4))
+@given(sessions(), st.lists(st.tuples(st.integers(4, 14), st.integers(14, 19)), min_size=2, max_size=5))
 def test_a_point_does_not_depend_on_the_points_before_it(
     session: Session, thresholds: Sequence[tuple[int, int]]
 ) -> None:
@@ -129,6 +129,10 @@ def test_a_point_does_not_depend_on_the_points_before_it(
         other = run(fresh, made, summarizer=OpaqueSummarizer())
         same(one, other)
         alike(run(shared, made, summarizer=OpaqueSummarizer(), skip=True, figures_only=True), other)
+        whole = run(fresh, made, summarizer=OpaqueSummarizer(), measures=("all",))
+        for _ in range(2):
+            point = run(shared, made, summarizer=OpaqueSummarizer(), measures=("all",), skip=True, figures_only=True)
+            alike(point, whole)
 
 
 @pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.json*")), ids=lambda path: path.name)
