@@ -474,7 +474,7 @@ def _joined(last: Span, span: Span) -> Span | None:
     if view is not span.before or len(span.records) > 1 or record.error or record.notes or record.offloaded:
         return None
     tier = last.quiet_tier if last.turns > 1 else record.tier
-    if record.tier is not tier or (span.turns > 1 and span.quiet_tier is not tier):
+    if tier > Tier.WARN or record.tier is not tier or (span.turns > 1 and span.quiet_tier is not tier):
         return None
     if last.leap is not None or span.leap is not None or span.failed is not last.failed:
         return None

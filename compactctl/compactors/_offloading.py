@@ -134,6 +134,9 @@ class Offloading:
         text = item.message.content
         if isinstance(offloader, OffloaderBase):
             tool = view.base.tool_name(item.index) if item.index >= 0 else ""
+            # A result that is alone with its id has the plain name anyway.
+            if item.index not in view.base.lone_results:
+                offloader.names.owned = view.base.owned_names
             done = offloader.offload(item.message, text, self.preview_bytes or None, tool)
         else:
             done = offloader.offload(item.message, text)

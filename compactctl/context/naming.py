@@ -70,16 +70,21 @@ class ResultNames:
     """The names that the results of one session have got so far.
 
     ``taken`` maps case-folded names to the text of each; a store hands in one that knows the files of earlier runs.
+    ``owned`` maps such names to the texts that they are kept for, whoever asks first: so the names of a session do not
+    depend on what a compactor meets first, nor on what it met in an earlier run under other settings.
     """
 
     def __init__(self, session_id: str, taken: MutableMapping[str, str] | None = None) -> None:
         self.session_id = session_id
         self._taken: MutableMapping[str, str] = {} if taken is None else taken
         self._room = result_path(session_id, "")
+        self.owned: Mapping[str, str] = {}
 
     def path(self, tool_call_id: str, content: str) -> str:
         """Give the path of a result, relative to the state directory, and remember who has its name."""
-        name = result_file_name(tool_call_id, content, self._taken)
+        name = result_file_name(tool_call_id, content, self.owned)
+        if name == tool_call_id + SUFFIX:
+            name = result_file_name(tool_call_id, content, self._taken)
         self._taken[name.casefold()] = content
         return self._room + name
 

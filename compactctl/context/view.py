@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from compactctl.context.counting import Meter, MeterContext, Standing
 from compactctl.context.lazy import LazyMessages
+from compactctl.context.naming import SUFFIX
 from compactctl.context.pairing import PairIndex, stand_in, walk_pairs
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, Message, byte_length
 
@@ -74,6 +75,7 @@ class Base:
         self._pairs: PairIndex | None = None
         self._tool_names: list[str] | None = None
         self._lone_results: frozenset[int] | None = None
+        self._owned_names: dict[str, str] | None = None
         self._large: dict[int, list[int]] = {}
         self._large_own: dict[int, tuple[Sequence[Item], int, list[int]]] = {}
         # The ids of calls that made messages make: nearly always none.
@@ -124,6 +126,16 @@ class Base:
         if self._lone_results is None:
             self._lone_results = self.pairs.lone_results()
         return self._lone_results
+
+    @property
+    def owned_names(self) -> dict[str, str]:
+        """The first result of each tool-call id by the case-folded name that is kept for it; made when asked for."""
+        if self._owned_names is None:
+            self._owned_names = {}
+            for message in self.messages:
+                if message.tool_call_id:
+                    self._owned_names.setdefault((message.tool_call_id + SUFFIX).casefold(), message.content)
+        return self._owned_names
 
     def large_results(self, threshold: int) -> list[int]:
         """List the indices of tool results longer than ``threshold`` bytes, in order."""
@@ -182,6 +194,7 @@ class View(Sequence[Message]):
         "_own",
         "_own_length",
         "_own_weight",
+        "_repaired",
         "_run",
         "_seam",
         "_tidy",
@@ -233,6 +246,7 @@ class View(Sequence[Message]):
         self.weight = own_weight + prefix[hi] - prefix[lo]
         self._tokens: int | None = None
         self._between: tuple[int, int, int] | None = None
+        self._repaired: View | None = None
 
     @classmethod
     def of(cls, messages: Sequence[Message], meter: Meter) -> View:
@@ -472,7 +486,11 @@ class View(Sequence[Message]):
         Sets over the whole view, as harness9 does it (harness9.md 1.6): order and adjacency are not checked.
         """
         if self._tidy and self.base.pairs.closed:
-            return self if self._seam is None else self._repaired_at(*self._seam)
+            if self._seam is None:
+                return self
+            if self._repaired is None:
+                self._repaired = self._repaired_at(*self._seam)
+            return self._repaired
         items = self.items()
         kept = walk_pairs(items, lambda item: item.message, self._stand_in)
         if len(kept) == len(items) and all(a is b for a, b in zip(kept, items, strict=True)):
@@ -547,9 +565,10 @@ class View(Sequence[Message]):
         # without touching the result, or a call that is answered elsewhere: then the place tells no longer.
         behind = {self.message(i).tool_call_id for i in range(right, lead) if i not in orphans}
         whole = behind <= made and (left == right or not behind) and made <= answered | behind | {*missing}
-        # Whatever the cut tore is mended below, and where it tore nothing this very view is whole.
-        self._seam, self._tidy = None, whole
-        view = self
+        # Whatever the cut tore is mended below, and where it tore nothing the view is whole as it is.
+        view = self.advanced(self.turn)
+        view.hi, view.length, view.weight = self.hi, self.length, self.weight
+        view._seam, view._tidy = None, whole
         if orphans:
             view = view._put(right, lead, [self.item(i) for i in range(right, lead) if i not in orphans], whole, None)
         if missing:

@@ -6,6 +6,7 @@ from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_tu
 from compactctl.measures._retention import anchor_checks, constraint_rounds
 from compactctl.measures.m5 import KINDS as FAULTS, faults_of, unread_results
 from compactctl.measures.m7 import CLIFF_SHARE
+from compactctl.measures.m8 import compactions_of
 from compactctl.model import Tier
 
 GROUNDED = 0.5
@@ -137,8 +138,9 @@ def _task_gone(case: Case) -> Shown | None:
 
 
 def _truncated(case: Case) -> bool:
-    last = case.trace.spans[-1] if case.trace.spans else None
-    return last is not None and max(record.tier for record in last.records) is Tier.EMERGENCY
+    """Whether the last compaction that took messages away was a truncation: the view has only grown since."""
+    last = next((compaction for compaction in reversed(compactions_of(case.trace)) if compaction.hard), None)
+    return last is not None and last.tier is Tier.EMERGENCY
 
 
 def _rules_gone(case: Case) -> Shown | None:

@@ -14,7 +14,7 @@ from itertools import accumulate, islice, repeat
 from operator import add
 from typing import NamedTuple
 
-from compactctl.context.naming import RESULTS
+from compactctl.context.naming import RESULTS, SUFFIX
 from compactctl.context.passing import Leap
 from compactctl.context.view import Item, Kind
 from compactctl.measures._facts import Facts, facts_of
@@ -24,7 +24,8 @@ from compactctl.measures._spec import Trace
 from compactctl.model import OffloadEntry
 from compactctl.ports import Span
 
-_PATHS = re.compile(rf"{re.escape(RESULTS)}/[^ \n|\]]*")
+# Names are of a closed alphabet, whatever stands around them.
+_PATHS = re.compile(rf"{re.escape(RESULTS)}(?:/[A-Za-z0-9_~-]+)+{re.escape(SUFFIX)}")
 _BLOCK = 128
 
 
@@ -283,8 +284,10 @@ class Sight:
             index = self._pairs.result(entry.tool_call_id, hi)
             paths[entry.file_path] = -1 if index is None else index
             if index is not None:
-                if index not in self._signs.previews or self._order is None:
+                # What was asked before must not find it; what stands from the lowest on is not looked for in files.
+                if self._order is None or index < self._order.lowest or index not in self._signs.previews:
                     self._look_for_all()
+                if index not in self._signs.previews:
                     self._elsewhere.update(self._queries.of[index])
                 self._stored[index] = 1
 

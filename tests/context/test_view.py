@@ -200,3 +200,18 @@ def test_a_message_between_a_call_and_its_result_keeps_no_orphan_when_the_call_g
     assert [message.content for message in apart] == ["task", "", "summary", "ok"]
 
     assert [message.content for message in apart.replaced(0, 2, ()).repaired()] == ["summary"]
+
+
+def test_repairing_a_view_leaves_it_as_it_is() -> None:
+    """A view without the call of its result is repaired alike each time, and so is what is derived from it later."""
+    recorded = [
+        Message(USER, "task"),
+        Message(ASSISTANT, "", (ToolCall("c", "bash", "{}"),)),
+        Message(TOOL, "ok", tool_call_id="c"),
+        Message(ASSISTANT, "done"),
+    ]
+    torn = Base(recorded, METER).view(1).replaced(0, 2, [])
+
+    assert [list(torn.repaired()), list(torn.repaired())] == [[], []]
+    assert list(torn) == recorded[2:3]
+    assert [message.content for message in torn.advanced(2).repaired()] == ["done"]

@@ -73,8 +73,9 @@ def recall(trace: Trace) -> list[int]:
         span = by_turn[turn]
         for record in span.records if turn == span.turn else ():
             for entry in record.offloaded:
-                at = max(i for i in range(view.hi) if base.messages[i].tool_call_id == entry.tool_call_id)
-                stored[entry.file_path] = at
+                ids = [base.messages[i].tool_call_id for i in range(view.hi)]
+                if entry.tool_call_id in ids:  # a stand-in for a result that never came holds nothing
+                    stored[entry.file_path] = max(i for i, ident in enumerate(ids) if ident == entry.tool_call_id)
         texts = [m.content + "\n" + "\n".join(c.arguments for c in m.tool_calls) for m in view]
         seen = {ref for text in texts for ref in refs_of(text)}
         named: set[int] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -23,10 +24,12 @@ from compactctl.ports import CompactorSpec, HistoryMode, Meter, Ports
 from compactctl.registry import plugin
 from compactctl.replay import Limits, Plan, as_step_compactor, base_of, walk
 from compactctl.summarizers.stub import StubSummarizer
+from compactctl.transcripts import load
 from tests.measures import naive
 
 NAMES = ["src/app/main.py", "parse_line", "ValueError", "lib/io/reader.go", "tokenTable", "3f2a91bc77"]
 WINDOW = 24_000
+SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 
 def session_of(seed: int, longest: int = 24, late_results: float = 0.1) -> Session:
@@ -64,6 +67,16 @@ class Rough:
         return [messages[0], Message("user", "so far: parse_line"), messages[2], *messages[-5:]]
 
 
+class Holes:
+    """A user's compactor whose first messages come and go, and that leaves out some of those between."""
+
+    def compact(self, messages: Sequence[Message]) -> list[Message]:
+        """Keep other messages at each length."""
+        size = len(messages)
+        head = 1 + size % 3
+        return [m for i, m in enumerate(messages) if i < head or (i > head + size % 5 and i % 3) or i > size - 4]
+
+
 def trace_of(
     session: Session,
     name: str,
@@ -76,8 +89,8 @@ def trace_of(
 ) -> Trace:
     """Replay a session and give its trace."""
     options: dict[str, Any] = {}
-    if name == "rough":
-        driver: Any = as_step_compactor(Rough())
+    if name in ("rough", "holes"):
+        driver: Any = as_step_compactor(Rough() if name == "rough" else Holes())
         counter = driver.meter
     else:
         spec = plugin("compactctl.compactors", CompactorSpec, name, "compactor")
@@ -95,27 +108,35 @@ def trace_of(
 
 
 RUNS = [
-    ("progressive", "view"),
-    ("progressive", "write-back"),
-    ("progressive-safe", "write-back"),
-    ("harness9", "write-back"),
-    ("dsh", "write-back"),
-    ("codex", "write-back"),
-    ("clear-tool-uses", "view"),
-    ("rough", "view"),
-    ("rough", "write-back"),
+    ("progressive", "view", WINDOW),
+    ("progressive", "write-back", WINDOW),
+    ("progressive-safe", "view", 8_000),
+    ("progressive-safe", "write-back", WINDOW),
+    ("harness9", "view", 16_000),
+    ("harness9", "write-back", 8_000),
+    ("harness9", "write-back", WINDOW),
+    ("dsh", "write-back", WINDOW),
+    ("codex", "view", 16_000),
+    ("codex", "write-back", WINDOW),
+    ("clear-tool-uses", "view", WINDOW),
+    ("mask", "write-back", 16_000),
+    ("sliding-window", "view", 8_000),
+    ("truncate", "write-back", 8_000),
+    ("rough", "view", WINDOW),
+    ("rough", "write-back", WINDOW),
+    ("holes", "view", WINDOW),
 ]
 # A failing seed is as good as a smaller one: shrinking would only look for other sessions.
 FEW = settings(max_examples=12, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@pytest.mark.parametrize(("name", "history"), RUNS)
+@pytest.mark.parametrize(("name", "history", "window"), RUNS)
 @FEW
 @given(seed=SEEDS)
-def test_quick_measures_say_what_looking_at_every_view_says(name: str, history: str, seed: int) -> None:
+def test_quick_measures_say_what_looking_at_every_view_says(name: str, history: str, window: int, seed: int) -> None:
     """Sent and cached tokens, faults, unread results and recall are those of the whole views."""
-    trace = trace_of(session_of(seed), name, history)
+    trace = trace_of(session_of(seed, 30), name, history, window=window)
     load = load_of(trace)
     assert load.tokens == [trace.scale.tokens(view) for view in naive.views(trace)]
     # The real meter counts bytes / 4 rounded down once, the naive sum counts bytes: they agree within a token a turn.
@@ -125,6 +146,15 @@ def test_quick_measures_say_what_looking_at_every_view_says(name: str, history: 
     for kind in ("orphan_result", "unanswered_call", "duplicate_id", "system_only", "no_user", "first_not_user"):
         assert counts[kind] == slow[kind], kind
     assert sum(u.lost + u.cut for u in unread_results(trace)) == naive.unread(trace)
+    assert recall_counts(trace) == naive.recall(trace)
+
+
+@pytest.mark.parametrize("window", [12_000, 16_000])
+@pytest.mark.parametrize("name", ["harness9", "progressive", "progressive-safe"])
+def test_files_that_a_summary_lists_are_reachable(window: int, name: str) -> None:
+    """The name of a file is known in a summary whatever stands around it: recall on a sample is that of the views."""
+    (session,) = load(SAMPLES / "long-migration-permanent-emergency.jsonl")
+    trace = trace_of(session, name, "write-back", window=window)
     assert recall_counts(trace) == naive.recall(trace)
 
 
