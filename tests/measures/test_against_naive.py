@@ -57,6 +57,25 @@ def session_of(seed: int, longest: int = 24, late_results: float = 0.1) -> Sessi
     return Session(f"naive-{seed}", tuple(messages))
 
 
+def naming_session(seed: int) -> Session:
+    """Make a session in which every reply takes up names that results gave long before."""
+    draw = Random(seed)
+    names = [f"src/part{i}/file_{i}.py" for i in range(20)] + [f"parse_item_{i}" for i in range(20)]
+    messages = [Message("system", f"Be careful with {names[0]}."), Message("user", f"Never touch {names[1]}.")]
+    for step in range(45):
+        calls = tuple(ToolCall(f"c{step}_{i}", "bash", "{}") for i in range(draw.choice([1, 1, 2, 5])))
+        messages.append(Message("assistant", "Look at " + ", ".join(draw.choices(names, k=3)), calls))
+        for call in calls:
+            said = " ".join(draw.choices(names, k=draw.randint(0, 4)))
+            body = "a line of plain words\n" * (draw.choice([20, 300, 5000, 9000, 30_000]) // 22)
+            content = f"{said}\n{body}" if draw.random() < 0.4 else f"{body}\n{said}"
+            messages.append(Message("tool", content, tool_call_id=call.id))
+        if draw.random() < 0.2:
+            messages.append(Message("user", draw.choice(names)))
+    messages.append(Message("assistant", "Done with " + ", ".join(names)))
+    return Session(f"naming-{seed}", tuple(messages))
+
+
 class Rough:
     """A user's compactor that cuts where it likes and leaves what it tore."""
 
@@ -147,6 +166,18 @@ def test_quick_measures_say_what_looking_at_every_view_says(name: str, history: 
         assert counts[kind] == slow[kind], kind
     assert sum(u.lost + u.cut for u in unread_results(trace)) == naive.unread(trace)
     assert recall_counts(trace) == naive.recall(trace)
+
+
+@pytest.mark.parametrize(("name", "history", "window"), RUNS)
+def test_recall_is_what_a_look_through_every_view_finds(name: str, history: str, window: int) -> None:
+    """Where replies take up many names, each is counted where the view of its turn, or a file by then, has it."""
+    found = [0, 0, 0, 0]
+    for seed in range(12):
+        trace = trace_of(naming_session(seed), name, history, window=window)
+        counts = recall_counts(trace)
+        assert counts == naive.recall(trace)
+        found = [before + now for before, now in zip(found, counts, strict=True)]
+    assert sum(found) > 300
 
 
 @pytest.mark.parametrize("window", [12_000, 16_000])
