@@ -82,9 +82,9 @@ class ResultNames:
 
     def path(self, tool_call_id: str, content: str) -> str:
         """Give the path of a result, relative to the state directory, and remember who has its name."""
-        name = result_file_name(tool_call_id, content, self.owned)
-        if name == tool_call_id + SUFFIX:
-            name = result_file_name(tool_call_id, content, self._taken)
+        name = result_file_name(tool_call_id, content, self._taken)
+        if self.owned and self.owned.get(name.casefold(), content) != content:
+            name = result_file_name(tool_call_id, content, self.owned)
         self._taken[name.casefold()] = content
         return self._room + name
 
