@@ -220,6 +220,13 @@ class Offloaded:
         return LazyMessages(stop - start, lambda: self.view.messages(start, stop))
 
 
+class _Maker(NullOffloader):
+    """Makes placeholders of recorded results, each once, and remembers none: whoever places one does that."""
+
+    def keep(self, entry: OffloadEntry, text: str, placeholder: str) -> None:
+        """Keep nothing."""
+
+
 class _Table:
     """What offloading makes of every large result of a session, in order, for offloaders that keep nothing.
 
@@ -230,7 +237,7 @@ class _Table:
     __slots__ = ("at", "entries", "grown", "holes", "is_large_again", "passing", "placed")
 
     def __init__(self, rule: Offloading, offloader: NullOffloader, base: Base) -> None:
-        maker = NullOffloader(offloader.session_id, offloader.threshold)
+        maker = _Maker(offloader.session_id, offloader.threshold)
         view = base.view()
         self.at: list[int] = []
         self.entries: list[OffloadEntry] = []
