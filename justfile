@@ -32,7 +32,7 @@ golden:
 
 # record the sample sessions anew
 record:
-    {{python}} bench/record.py
+    {{python}} -m bench.recorder
 
 # the store's exhaustive suite: every fault at every operation, 100 kills
 torture *options:
