@@ -238,7 +238,7 @@ class Dir:
                 raise UnsafeStoreError(f"{self.label(name)!r} is not a regular file: move it away")
             if found.st_uid != os.geteuid():
                 raise UnsafeStoreError(f"{self.label(name)!r} belongs to another user: move it away")
-            if flags & os.O_RDWR and found.st_nlink != 1:
+            if flags & os.O_RDWR and found.st_nlink > 1:
                 raise UnsafeStoreError(
                     f"{self.label(name)!r} has a second name somewhere: copy it and remove the other"
                 )
@@ -250,7 +250,11 @@ class Dir:
         except BaseException:
             self.fs.close(fd)
             raise
-        return fd
+        if found.st_nlink:
+            return fd
+        # Another process (gc, at its end) removed the file while it was opened: that is the same as a moment before.
+        self.fs.close(fd)
+        return self.open_file(name, flags)
 
     def read(self, name: str, limit: int | None = None) -> bytes | None:
         """Give the whole of a file (at most ``limit`` bytes); None where there is none."""

@@ -13,6 +13,7 @@ from compactctl.context.offload import OffloaderBase
 from compactctl.errors import LockedError, NothingMatchedError, OffloadError, StoreError, UnsafeStoreError
 from compactctl.model import CompactionRecord, Message, OffloadEntry, Tier
 from compactctl.store import FileBlobs, LogCounts, open_store
+from compactctl.store.fs import Fs
 from compactctl.store.layout import TURNS
 from compactctl.store.writer import TURN_HEAD
 from tests.store.faults import Fault, FaultyFs
@@ -385,3 +386,30 @@ def test_the_store_keeps_its_own_keys(disk: Path) -> None:
         with pytest.raises(ValueError, match="seq"):
             run.turn({"seq": 1})
         run.end()
+
+
+class LateGc(Fs):
+    """Takes the lock file away just after a writer opened it, once, as gc beside it does at its end."""
+
+    def __init__(self) -> None:
+        self.done = False
+
+    def open(self, name: str, flags: int, dir_fd: int | None = None) -> int:
+        """Open, and remove what was opened."""
+        fd = super().open(name, flags, dir_fd)
+        if name == "s" and flags & os.O_CREAT and not self.done:
+            self.done = True
+            os.unlink(name, dir_fd=dir_fd)
+        return fd
+
+
+def test_a_lock_that_gc_takes_away_meanwhile_is_taken_anew(disk: Path) -> None:
+    """A writer that opens the lock of a session while gc removes it is not told of a second name; it goes on."""
+    fs = LateGc()
+    store = open_store(disk / "state", fs=fs)
+    with store.writer("s", START) as run:
+        run.append(record())
+        run.end()
+
+    assert fs.done
+    assert len(list(store.records("s", run.run))) == 1
