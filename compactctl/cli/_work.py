@@ -17,6 +17,7 @@ from compactctl.context.counting import MeterContext
 from compactctl.context.pairing import open_pairs
 from compactctl.context.window import choose_window
 from compactctl.errors import StoreError
+from compactctl.measures import all_keys
 from compactctl.measures._spec import MeasureSpec
 from compactctl.model import Session, Tier, first_timestamp
 from compactctl.ports import Clock, HistoryMode, MeterSpec, Offloader, Span, Summarizer
@@ -92,7 +93,8 @@ def check_settings(settings: Resolved) -> None:
         plugin("compactctl.meters", MeterSpec, settings["meter"], "meter")
     measures = settings["measures"]
     for name in () if "all" in measures or measures == ("none",) else measures:
-        plugin("compactctl.measures", MeasureSpec, name, "measure")
+        if name not in all_keys():  # a key selects its measure
+            plugin("compactctl.measures", MeasureSpec, name, "measure")
     summarizer_spec(settings["summarizer"])
 
 

@@ -82,7 +82,9 @@ def gc(
     if everything or older_than is not None or keep_runs is not None:
         _confirm(plan, yes)
     freed = apply_gc(store, plan, wait)
-    _answer(as_json, plan, freed, [f"removed {quantity(freed.files, 'file')}, freed {size(freed.bytes)}"])
+    runs = sum(len(planned.runs) for planned in plan if planned.runs is not None)
+    removed = [quantity(runs, "run")] * bool(runs) + [quantity(freed.files, "file")] * bool(freed.files or not runs)
+    _answer(as_json, plan, freed, [f"removed {' and '.join(removed)}, freed {size(freed.bytes)}"])
     if freed.kept:
         raise StoreError(
             f"{quantity(len(freed.kept), 'entry', 'entries')} that compactctl did not make were left: {freed.kept[0]!r}"
@@ -111,9 +113,13 @@ def describe(plan: Sequence[PlannedSession]) -> list[str]:
         files = quantity(len(planned.files), "file")
         lines.append(f"{safe(planned.session)}: {what}{files}, {size(planned.bytes)}{begun}")
         lines.extend(f"  stays: {safe(path)}" for path in planned.foreign)
-    total = sum(len(planned.files) for planned in plan)
+    whole = [planned for planned in plan if planned.runs is None]
+    runs = sum(len(planned.runs) for planned in plan if planned.runs is not None)
+    total = sum(len(planned.files) for planned in whole)
     freed = size(sum(planned.bytes for planned in plan))
-    lines.append(f"to remove: {quantity(len(plan), 'session')}, {quantity(total, 'file')}, {freed}")
+    parts = [quantity(len(whole), "session"), quantity(total, "file")] if whole or not runs else []
+    parts += [f"{quantity(runs, 'run')} of {quantity(len(plan) - len(whole), 'session')}"] if runs else []
+    lines.append(f"to remove: {', '.join(parts)}, {freed}")
     return lines
 
 

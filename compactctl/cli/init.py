@@ -151,7 +151,8 @@ def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mappin
         yield f"# Budgets: what {len(rows)} session{'s' if len(rows) != 1 else ''} held when this file was written."
     else:
         yield "# Budgets that every session should hold; `compactctl init PATH...` takes them from your own."
-    yield "# aggregate: worst (default), mean, median, p10, p90, sum, min, max. level: error (default) or warn."
+    yield "# aggregate: worst (default; mean against a baseline), mean, median, p10, p90, sum, min, max."
+    yield "# level: error (default) or warn."
     for measure, aggregate, bound, room, why in _BUDGETS:
         yield ""
         yield f"# {why}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compactctl.context.counting import Meter, MeterContext
 from compactctl.errors import SummarizerError
 from compactctl.model import USER, Anchor, Message
-from compactctl.ports import Summarizer, SummaryFormat, SummaryRequest
+from compactctl.ports import Summarizer, SummaryFormat, SummaryReply, SummaryRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ def ask(
     reply = summarizer.summarize(
         SummaryRequest(messages, previous=previous, anchors=anchors, format=format, budget=budget)
     )
+    return taken(reply, meter, weight, turn)
+
+
+def taken(reply: SummaryReply, meter: Meter, weight: int, turn: int) -> Answer:
+    """Give a reply with the tokens that it took; ``weight`` is that of the messages that were read."""
     if reply.usage is not None:
         return Answer(reply.text, reply.usage.prompt, reply.usage.output, reply.notes, reply.anchors)
     context = MeterContext(turn, False)

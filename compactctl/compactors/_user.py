@@ -12,16 +12,30 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any
 
+from compactctl.compactors._ask import Answer, taken
 from compactctl.compactors._list_face import ListCompactor, ListFace
+from compactctl.context.anchors import parse_anchors_and_summary
 from compactctl.context.counting import Meter
 from compactctl.context.view import View
 from compactctl.errors import CompactctlError, MissingPathError, UsageError
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import Message, Session, Trigger
-from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Step, StepCompactor
+from compactctl.model import Anchor, Message, Session, Trigger, changed
+from compactctl.ports import (
+    CompactorSpec,
+    HistoryMode,
+    Option,
+    Ports,
+    Step,
+    StepCompactor,
+    Summarizer,
+    SummaryFormat,
+    SummaryReply,
+    SummaryRequest,
+)
 from compactctl.registry import names, plugin, unknown
 
 GROUP = "compactctl.compactors"
@@ -72,6 +86,9 @@ def as_spec(found: Any, name: str) -> CompactorSpec:
     )
 
     def make(chosen: Mapping[str, Any], session: Session | None, ports: Ports) -> UserCompactor:
+        heard = _Heard(ports.summarizer, ports.meter or Bytes4()) if ports.summarizer is not None else None
+        if heard is not None:
+            ports = replace(ports, summarizer=heard)
         given = {key: give(session, ports) for key, give in _GIVEN.items() if key in keywords}
         try:
             built = found(**given, **{option.name: chosen[option.name] for option in options})
@@ -79,7 +96,7 @@ def as_spec(found: Any, name: str) -> CompactorSpec:
             raise
         except Exception as error:
             raise UsageError(f"{name} could not be built: {_said(error)}") from error
-        return UserCompactor(built, name, ports.meter)
+        return UserCompactor(built, name, ports.meter, heard)
 
     return CompactorSpec(
         name,
@@ -97,19 +114,52 @@ def as_spec(found: Any, name: str) -> CompactorSpec:
 class UserCompactor(ListFace):
     """Drives a user's object and turns what goes wrong in it into one line that names it and the turn."""
 
-    def __init__(self, user: Any, name: str, meter: Meter | None = None) -> None:
+    def __init__(self, user: Any, name: str, meter: Meter | None = None, heard: _Heard | None = None) -> None:
         self.name = name
+        self._heard = heard
         self.meter: Meter = meter or Bytes4()
         self._driver: StepCompactor = user if hasattr(user, "step") else ListCompactor(_Checked(user, name), name)
 
     def step(self, view: View, trigger: Trigger) -> Step:
         """Let the user's object do it; raises UsageError where it fails."""
+        if self._heard is not None:
+            self._heard.answers.clear()
         try:
-            return self._driver.step(view, trigger)
+            step = self._driver.step(view, trigger)
         except CompactctlError:
             raise
         except Exception as error:
             raise UsageError(f"{self.name} failed at turn {view.turn}: {_said(error)}") from error
+        record = step.record
+        if self._heard is None or not self._heard.answers or record.summary_input_tokens is not None:
+            return step
+        answers = self._heard.answers
+        told = changed(
+            record,
+            summary_input_tokens=sum(answer.input_tokens for answer in answers),
+            summary_output_tokens=sum(answer.output_tokens for answer in answers),
+            summary_text=record.summary_text or answers[-1].text,
+            anchors=record.anchors or self._heard.anchors,
+        )
+        return Step(step.view, told, step.write_back, step.quiet)
+
+
+class _Heard:
+    """A summarizer whose answers to a user's compactor are known, since the compactor's own records do not tell."""
+
+    def __init__(self, summarizer: Summarizer, meter: Meter) -> None:
+        self._summarizer = summarizer
+        self._meter = meter
+        self.answers: list[Answer] = []
+        self.anchors: tuple[Anchor, ...] = ()  # of the last answer, where it was to have some
+
+    def summarize(self, request: SummaryRequest) -> SummaryReply:
+        """Pass the question on, and keep what it took; raises SummarizerError."""
+        reply = self._summarizer.summarize(request)
+        self.answers.append(taken(reply, self._meter, sum(map(self._meter.weigh, request.messages)), 0))
+        has_anchors = request.format is SummaryFormat.ANCHORS
+        self.anchors = parse_anchors_and_summary(reply.text)[0] if has_anchors else ()
+        return reply
 
 
 class _Checked:

@@ -242,8 +242,9 @@ def _offload_grew(case: Case) -> Shown | None:
                     growth += grown
     if not entries:
         return None
+    stands = "the result it stands for" if len(entries) == 1 else "the results they stand for"
     return Shown(
-        f"{times(len(entries), 'placeholder')} no smaller than the result it stands for, {at_turns(turns)}: previews "
+        f"{times(len(entries), 'placeholder')} no smaller than {stands}, {at_turns(turns)}: previews "
         "are counted in lines, and these lines are long",
         "cap previews in bytes (progressive-safe), or raise the offload threshold (--set offload=...)",
         tuple(turns),

@@ -9,8 +9,10 @@ from compactctl.context.counting import MeterContext
 from compactctl.findings._estimate import ESTIMATE_OFF
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
 from compactctl.measures._load import load_of
+from compactctl.measures.m8 import tier_runs
 from compactctl.meters._images import base64_length, image_count
 from compactctl.meters._recorded import segments
+from compactctl.model import Tier
 
 NEAR = 0.9  # of the window
 EARLY = 0.5  # of the window, in real tokens
@@ -40,6 +42,17 @@ def _failed(case: Case) -> Shown | None:
     turns = tuple(turn for span in case.trace.spans if span.failed for turn in range(span.turn, span.until))
     if not turns:
         return None
+    failed = set(turns)
+    idle = sum(count for turn, count, tier in tier_runs(case.trace) if tier is Tier.NONE and turn in failed)
+    if idle:
+        # It is the estimate or the threshold that is wrong, and not what a compaction leaves.
+        return Shown(
+            f"{times(len(turns), 'request')} would be rejected, and at {idle:,} of them the compactor did nothing, "
+            f"since it does not count the view as full: {at_turns(turns)}",
+            "let it count real tokens (--meter calibrated), or compact earlier (--set full=...)",
+            turns,
+            {"turns": len(turns), "idle_turns": idle},
+        )
     return Shown(
         f"{times(len(turns), 'request')} would be rejected and the compactor had no way left: {at_turns(turns)}",
         "keep less as it is (--set tail=...), or compact earlier (--set full=...)",

@@ -19,7 +19,7 @@ from compactctl.reports._tuning import (
 from compactctl.reports._words import quantity
 
 _MOST_FRONT = 25
-_SHADES = " ░▒▓█"
+_SHADES = "░▒▓█"
 
 
 def tuning_text(document: Mapping[str, Any], paper: Paper) -> None:
@@ -49,7 +49,9 @@ def _head(document: Mapping[str, Any], paper: Paper) -> None:
         paper.line("not complete: only what was done in every session listed is compared", "warn")
     for gate in document["gates"]:
         broken = sum(1 for point in document["points"] if gate["name"] in point["gates_broken"])
-        paper.line(f"  gate: {gate['name']} at most {gate['limit']:g} ({broken} settings fail)")
+        paper.line(
+            f"  gate: {gate['name']} at most {gate['limit']:g} ({quantity(broken, 'setting fails', 'settings fail')})"
+        )
     paper.line()
 
 
@@ -103,8 +105,10 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
     listed = _thinned(list(groups.values()))
     present = next(point for point in points if point["present"])
     shown = [(group[0], len(group) - 1) for group in listed]
-    if all(point is not present for point, _ in shown):
-        shown.append((present, 0))
+    chosen = [point for point in points if point["number"] == document["recommendation"]["number"]]
+    for point in (*chosen, present):
+        if all(point is not other for other, _ in shown):
+            shown.append((point, 0))
     names = [parameter["name"] for parameter in document["grid"]["parameters"]]
     title = "Pareto front, cheapest first (* present, > recommended)"
     paper.line(title if listed else "No point passes every gate; the present setting (*)", "bold")
@@ -114,7 +118,7 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
             _sign(point, document),
             *(value_words(point["options"][name]) for name in names),
             *(objective_words(o, point["objectives"][o["name"]]) for o in objectives),
-            f"and {others} more with the same figures" if others else _state(point),
+            f"and {others} more with the same figures" if others else _state(point, document),
         ]
         for point, others in shown
     )
@@ -123,7 +127,10 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
     dominated = sum(1 for point in points if point["passes"] and not point["on_front"])
     failing = sum(1 for point in points if not point["passes"])
     hidden = "; those not shown are in --format csv or json" if len(listed) < len(groups) else ""
-    paper.line(f"  {len(front)} on the front, {dominated} dominated, {failing} fail a gate{hidden}", "dim")
+    paper.line(
+        f"  {len(front)} on the front, {dominated} dominated, {quantity(failing, 'fails', 'fail')} a gate{hidden}",
+        "dim",
+    )
     paper.line()
 
 
@@ -152,10 +159,13 @@ def _sign(point: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     return chosen + ("*" if point["present"] else "")
 
 
-def _state(point: Mapping[str, Any]) -> str:
+def _state(point: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     if not point["passes"]:
         return "fails: " + ", ".join(point["gates_broken"])
-    return "" if point["on_front"] else "dominated"
+    if point["on_front"]:
+        return ""
+    chosen = point["number"] == document["recommendation"]["number"]
+    return "dominated within the tolerance: the middle of those that are as good" if chosen else "dominated"
 
 
 def _heat(document: Mapping[str, Any], paper: Paper) -> None:
@@ -178,7 +188,8 @@ def _heat(document: Mapping[str, Any], paper: Paper) -> None:
     width = max(len(value_words(value)) for value in down["values"])
     for value, row in zip(down["values"], cells, strict=True):
         shades = "".join(
-            "·" if cell is None else _SHADES[min(int((cell - low) / (high - low) * 4.999), 4)] for cell in row
+            "·" if cell is None else _SHADES[min(int((cell - low) / (high - low) * len(_SHADES)), len(_SHADES) - 1)]
+            for cell in row
         )
         paper.line(f"  {value_words(value):>{width}} {shades}")
     paper.line(f"  {'':>{width}} {value_words(across['values'][0])} to {value_words(across['values'][-1])}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compactctl.tuning.figures import REAL_PEAK, TOKENS, Objective, Pool, pooled
-from compactctl.tuning.gates import Gate, Row, gate_value, gates_of
+from compactctl.tuning.gates import Gate, Row, gate_value, gates_left_out, gates_of
 from compactctl.tuning.grid import Grid
 from compactctl.tuning.split import Interval, Split, bootstrap, split
 
@@ -124,7 +124,7 @@ def decide(
         if gate.note:
             advised.setdefault(gate.advice(rows[nearest]), []).append(gate.note)
     notes += [f"{'; '.join(told)}; {advice}" for advice, told in advised.items()]
-    notes += [parts.note] if parts.note else []
+    notes += [words for words in (gates_left_out(rows), parts.note) if words]
     return Result(
         objectives,
         gates,

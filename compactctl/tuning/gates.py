@@ -14,6 +14,7 @@ OVERSHOOT, _ESTIMATE = "m1.overshoot_turns", "m1.estimate_ratio"
 # Real tokens for each that the meter sees, from where on overshoot comes from the estimate.
 _UNDERESTIMATE = 1.1
 SPIRAL = 3
+SPIRALS = "m8.spiral"  # a session counts where its longest chain is a spiral
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ _GATES = (
     (FAILED, "failed turns"),
     (OVERSHOOT, "turns above the window"),
     ("m5.faults", "protocol faults"),
-    ("m8.spiral", "compaction spirals"),
+    (SPIRALS, "sessions with a compaction spiral"),
 )
 
 
@@ -66,10 +67,17 @@ def gates_of(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
     )
 
 
+def gates_left_out(rows: Sequence[Sequence[Row]]) -> str:
+    """Say which gates were not held because their figure was not measured; empty where all were."""
+    held = {gate.key for gate in gates_of(rows)}
+    missing = [f"{name} ({key})" for key, name in _GATES if key not in held]
+    return f"not held as gates, since --measures leaves them out: {', '.join(missing)}" if missing else ""
+
+
 def gate_value(point: Sequence[Row], key: str) -> float:
     """Give what a point has of a gate's figure over all sessions."""
     values = [row[key].value for row in point if key in row]
-    if key == "m8.spiral":
+    if key == SPIRALS:
         # The figure is the longest chain of compactions that follow each other closely; from 3 on it is a spiral.
         return sum(1 for value in values if value is not None and value >= SPIRAL)
     return sum(value for value in values if value is not None)

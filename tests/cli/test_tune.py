@@ -198,3 +198,20 @@ def test_an_interrupted_search_shows_what_it_has_and_resumes_to_the_same_bytes(c
     again = subprocess.run([*arguments, "--resume"], capture_output=True, env=environment, cwd=tmp_path, check=True)
     assert b"were known from an earlier run" in again.stderr
     assert again.stdout == whole
+
+
+def test_the_recommended_setting_is_in_the_table(command: Command, corpus: Path) -> None:
+    """Whatever is recommended has a row with its sign, also where another one is a little better."""
+    ran = command("tune", corpus, *GRID, "--summarizer", "opaque", "--set", "soft=0.6", "--set", "full=0.6", "-n")
+    table = ran.out.partition("Pareto front")[2].partition(" on the front")[0]
+    assert any(line.split()[:1] in (["*"], [">*"], [">"]) for line in table.splitlines())
+    assert sum(line.lstrip().startswith(">") for line in table.splitlines()) == 1
+
+
+def test_gates_that_cannot_be_held_are_told(command: Command, corpus: Path) -> None:
+    """Where --measures leaves out what a gate needs, a note names the gate."""
+    ran = command("tune", corpus, *GRID, "--summarizer", "opaque", "--measures", "m3,m6.recall_visible", "-n")
+    assert ran.status == 0, ran.err
+    words = " ".join(ran.out.split())
+    assert "not held as gates, since --measures leaves them out: turns above the window (m1.overshoot_turns)" in words
+    assert "sessions with a compaction spiral (m8.spiral)" in words

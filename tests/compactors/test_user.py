@@ -16,6 +16,7 @@ from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import ASSISTANT, SYSTEM, USER, Message, Session, Tier
 from compactctl.ports import CompactorSpec, HistoryMode, Ports
 from compactctl.replay import replay
+from compactctl.summarizers.stub import StubSummarizer
 from tests.compactors.scenes import Says, step, task
 
 EXAMPLE = Path(__file__).with_name("example_pi.py")
@@ -243,3 +244,19 @@ def test_a_constructor_that_fails_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="Bad could not be built: ValueError: no"):
         built(spec)
+
+
+def test_what_the_summarizer_took_is_in_the_record() -> None:
+    """A summary that a user's compactor asked for is counted, and its anchors are known, though it gives no record."""
+    spec = load_compactor(f"{EXAMPLE}:Pi")
+    made = spec.make(
+        {option.name: option.default for option in spec.options} | {"reserve": 300, "keep_recent": 400},
+        Session("s", tuple(SESSION)),
+        Ports(StubSummarizer(), None, Bytes4(), 1500),
+    )
+    records = [turn.record for turn in replay(SESSION, made) if turn.record.tier is not Tier.NONE]
+
+    assert records
+    assert all(record.summary_input_tokens and record.summary_output_tokens for record in records)
+    assert all(len(record.anchors) == 5 for record in records)
+    assert all("## Anchors" in record.summary_text for record in records)

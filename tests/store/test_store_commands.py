@@ -62,6 +62,19 @@ def test_gc_by_a_rule_needs_a_yes(state: Path, capsys: pytest.CaptureFixture[str
     assert tree(state) == before
 
 
+def test_gc_of_old_runs_counts_runs(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where runs go and their session stays, both lines tell of runs, and the figures agree."""
+    with open_store(state).writer("s-1", {"input_sha256": "cd", "settings": {}}) as writer:
+        writer.end()
+    before = len(list(open_store(state).runs("s-1")))
+    assert run(["gc", "s-1", "--keep-runs", "1", "--yes"]) == 0
+    told = capsys.readouterr()
+
+    assert f"to remove: {before - 1} run of 1 session, " in told.err
+    assert told.out.startswith(f"removed {before - 1} run")
+    assert "0 files" not in told.out
+
+
 def test_gc_all_with_a_yes_empties_the_store(state: Path) -> None:
     """--all --yes removes every session."""
     assert run(["gc", "--all", "--yes"]) == 0
