@@ -193,7 +193,7 @@ class Session:
     @property
     def model_calls(self) -> int:
         """The number of model calls, which is the number of turns of a replay."""
-        return sum(1 for message in self.messages if message.role == ASSISTANT)
+        return [message.role for message in self.messages].count(ASSISTANT)
 
 
 class Anchor(Struct, frozen=True, gc=False, forbid_unknown_fields=True):

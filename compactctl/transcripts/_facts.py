@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from compactctl.model import TOOL, Session
@@ -15,6 +16,7 @@ def inspect_facts(session: Session) -> dict[str, Any]:
     without an id count each.
     """
     messages, lines = session.messages, session.lines
+    made = chain.from_iterable([message.tool_calls for message in messages])
     answered = [message.tool_call_id for message in messages if message.role == TOOL]
     prompts = [message.usage.prompt for message in messages if message.usage is not None]
     return {
@@ -27,7 +29,7 @@ def inspect_facts(session: Session) -> dict[str, Any]:
         "input_sha256": session.input_sha256,
         "messages": len(messages),
         "model_calls": session.model_calls,
-        "tool_calls": _distinct([call.id for message in messages for call in message.tool_calls]),
+        "tool_calls": _distinct([call.id for call in made]),
         "tool_results": _distinct(answered),
         "recorded_compactions": [
             {
@@ -54,5 +56,5 @@ def inspect_facts(session: Session) -> dict[str, Any]:
 
 
 def _distinct(ids: list[str]) -> int:
-    named = [ident for ident in ids if ident]
-    return len(set(named)) + len(ids) - len(named)
+    nameless = ids.count("")
+    return len(set(ids)) - bool(nameless) + nameless
