@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Figures = Mapping[str, Measured]
 
 # A task replays at least so many points, and more of them where a session is small.
-_POINTS_A_TASK = 10
+_POINTS_A_TASK = 5
 _CHARACTERS_A_TASK = 200_000_000
 # So much text is held at a time while sessions are replayed.
 BATCH_CHARACTERS = 128_000_000
@@ -171,7 +171,14 @@ class _Bench:
         if self.plan.settings["compactor"] not in names(PACKAGE):
             return
         with suppress(CompactctlError):
-            run(self._ready(task), self.setups[task.first], summarizer=OpaqueSummarizer(), skip=True, figures_only=True)
+            run(
+                self._ready(task),
+                self.setups[task.first],
+                summarizer=OpaqueSummarizer(),
+                measures=self.plan.measures,
+                skip=True,
+                figures_only=True,
+            )
 
     def perform(self, task: Task) -> Done:
         """Replay the points of a task."""

@@ -181,7 +181,8 @@ def test_large_sessions_are_cut_into_shares_of_points() -> None:
     (session,) = small(1)
     large = replace(session, messages=(changed(session.messages[0], content="x" * 150_000_000), *session.messages[1:]))
     tasks = tasks_of([large, session], 25)
-    assert [(t.session, t.first, t.last) for t in tasks] == [(0, 0, 10), (0, 10, 20), (0, 20, 25), (1, 0, 25)]
+    shares = [(0, first, first + 5) for first in range(0, 25, 5)]
+    assert [(t.session, t.first, t.last) for t in tasks] == [*shares, (1, 0, 25)]
 
 
 class Shelf:
