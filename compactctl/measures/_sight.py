@@ -7,7 +7,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from itertools import accumulate, islice, repeat
@@ -181,16 +180,6 @@ def _common(one: dict[int, Item], other: dict[int, Item]) -> dict[int, Item]:
     return {index: item for index, item in other.items() if index in one}
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """What is known of a view whose own part is in good order: at most some first messages, then all from ``lowest``.
-
-    From there to the recorded range each message is there as it was or as a placeholder.
-    """
-
-    lowest: int
-
-
 class Sight:
     """What can be seen in the own part of the view at hand, and ``counts`` of what was looked for so far.
 
@@ -221,7 +210,9 @@ class Sight:
         self._lo = 0  # where the recorded range begins
         self._range_at: list[int] = []  # the same for each query that was met
         self._looked_for = 0  # how many queries were looked for
-        self._order: _Order | None = _Order(0)
+        # From here to the recorded range each message is in the own part, as it was or as a placeholder, and before it
+        # only some first messages as they were; None where the own part is in no such order.
+        self._lowest: int | None = 0
 
     def move(self, span: Span, change: Change | None) -> None:
         """Go on to a span; what it leaves is forgotten, what it brings is looked at once."""
@@ -242,14 +233,14 @@ class Sight:
                 else:
                     self._bring(start, stop, [made for made in change.made if start <= made.index < stop])
         self._lo = lo
-        self._order = self._look_for_order()
+        self._lowest = self._look_for_lowest()
 
     def leap(self, leap: Leap) -> None:
         """Go through the turns of a leap."""
         passing, at = leap.passing, leap.passing.at
         self._paths.update(zip([e.file_path for e in leap.entries], at[leap.first : leap.last], strict=True))
         items = passing.items[leap.first : leap.last]
-        if self._order is None or self._others(items):
+        if self._lowest is None or self._others(items):
             for turn, first, done in leap.events():
                 self.grow(turn)
                 self._join(at[done - 1] + 1, passing.items[first:done])
@@ -264,13 +255,13 @@ class Sight:
     def _join(self, lo: int, made: Sequence[Item]) -> None:
         """Let the own part have the recorded range up to ``lo``; ``made`` are the items that stand for some of it."""
         # What is in order stays so, and what placeholders leave in sight was taken from the signs already.
-        if self._order is None or self._others(made):
+        if self._lowest is None or self._others(made):
             self._look_for_all()
         self._bring(self._lo, lo, made)
         self._lo = lo
-        if self._order is None or self._odd:
+        if self._lowest is None or self._odd:
             self._look_for_all()
-            self._order = self._look_for_order()
+            self._lowest = self._look_for_lowest()
 
     def _others(self, made: Iterable[Item]) -> list[Item]:
         """Give those of some items that stand for a recorded message and are no placeholder as the signs take it."""
@@ -285,7 +276,7 @@ class Sight:
             paths[entry.file_path] = -1 if index is None else index
             if index is not None:
                 # What was asked before must not find it; what stands from the lowest on is not looked for in files.
-                if self._order is None or index < self._order.lowest or index not in self._signs.previews:
+                if self._lowest is None or index < self._lowest or index not in self._signs.previews:
                     self._look_for_all()
                 if index not in self._signs.previews:
                     self._elsewhere.update(self._queries.of[index])
@@ -341,7 +332,7 @@ class Sight:
                 del self._files[index]
             self._in_files = None
 
-    def _look_for_order(self) -> _Order | None:
+    def _look_for_lowest(self) -> int | None:
         """Say what order the own part is in, None where there is none that helps."""
         present, lo = self._present, self._lo
         first = present.find(1, 0, lo)
@@ -356,7 +347,7 @@ class Sight:
         ordered = counted == self._count and present.count(1, lowest, lo) == lo - lowest
         ordered = ordered and not self._odd and self._whole.count(1, *head) == head[1] - head[0]
         self._know_head(head if ordered else (0, 0))
-        return _Order(lowest) if ordered else None
+        return lowest if ordered else None
 
     def _know_head(self, head: tuple[int, int]) -> None:
         """Count what the first messages name as named, instead of what those before did."""
@@ -372,7 +363,7 @@ class Sight:
             return
         self._looked_for = there
         refs, last, shown, range_at = self._queries.refs, self._queries.last, self._signs.shown, self._range_at
-        if self._order is None:
+        if self._lowest is None:
             present = self._present
             unseen = [q for q in range(here, there) if last[q] < range_at[q] and not present[shown[q]]]
             self.counts[Found.VISIBLE] += there - here - len(unseen)
@@ -380,7 +371,7 @@ class Sight:
                 self.counts[self._look(refs[query], last[query])] += 1
             return
         # From the lowest on everything is there, so what was shown since can be seen.
-        lowest, named, stored, files = self._order.lowest, self._named, self._stored, self._in_named_files()
+        lowest, named, stored, files = self._lowest, self._named, self._stored, self._in_named_files()
         elsewhere = self._elsewhere
         reachable = orphaned = lost = 0
         for group in self._signs.unseen(here, there, lowest):

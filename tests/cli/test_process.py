@@ -217,10 +217,13 @@ def test_a_settings_file_of_the_project_runs_no_code(
     assert Path("ran").exists()
 
 
-@pytest.mark.parametrize("place", ["/tmp/elsewhere", "../elsewhere", "link/state"])
+@pytest.mark.parametrize("place", ["{outside}/elsewhere", "../elsewhere", "link/state"])
 @pytest.mark.parametrize("name", ["state_dir", "records_dir"])
-def test_a_settings_file_of_the_project_writes_inside_it(command: Command, name: str, place: str) -> None:
+def test_a_settings_file_of_the_project_writes_inside_it(
+    command: Command, name: str, place: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Its directories must lie in the project; those that a flag names may lie anywhere."""
+    place = place.format(outside=tmp_path_factory.mktemp("outside"))
     Path("link").symlink_to("..")
     Path("compactctl.toml").write_text(f"{name} = {place!r}\n")
 

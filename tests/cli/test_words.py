@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import os
-import pty
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command
+from tests.pseudo_terminal import written_to_terminal
 
 ROOT = Path(__file__).parents[2]
 LONG = "long-migration-permanent-emergency"
@@ -21,23 +20,9 @@ LONG_ID = "b984967e-d0cc-46c7-ada9-6449f83fe2c3"
 
 def on_terminal(width: int, *arguments: object) -> str:
     """Give what a command writes to a terminal of a width."""
-    ours, theirs = pty.openpty()
     environment = {"PATH": os.environ["PATH"], "COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1", "HOME": "/none"}
     command = [sys.executable, "-m", "compactctl", *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment)
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            got = os.read(ours, 65536)
-        except OSError:  # Linux says so when the other end is closed
-            break
-        if not got:
-            break
-        written += got
-    os.close(ours)
-    assert process.wait() == 0
-    return written.decode().replace("\r\n", "\n")
+    return written_to_terminal(command, environment).replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("width", [80, 100])

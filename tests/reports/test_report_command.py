@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ import orjson
 import pytest
 
 from compactctl.reports._session_table import short_names
+from tests.pseudo_terminal import written_to_terminal
 
 Command = Callable[..., CompletedProcess[bytes]]
 
@@ -157,34 +157,9 @@ def test_closed_pipe(state: Path) -> None:
 
 def on_terminal(state: Path, *arguments: str, **environment: str) -> str:
     """Give what `report` writes to a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    environment = {"COLUMNS": "80", "TERM": "xterm-256color", "HOME": "/nonexistent", **environment}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "compactctl", "report", "--state-dir", str(state), "-q", *arguments],
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        cwd=Path(__file__).parents[2],
-        env={
-            "PATH": os.environ["PATH"],
-            "COLUMNS": "80",
-            "TERM": "xterm-256color",
-            "HOME": "/nonexistent",
-            **environment,
-        },
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            got = os.read(ours, 65536)
-        except OSError:  # Linux says so when the other end is closed
-            break
-        if not got:
-            break
-        written += got
-    os.close(ours)
-    assert process.wait() == 0
-    return written.decode()
+    known = {"PATH": os.environ["PATH"], "COLUMNS": "80", "TERM": "xterm-256color", "HOME": "/nonexistent"}
+    command = [sys.executable, "-m", "compactctl", "report", "--state-dir", str(state), "-q", *arguments]
+    return written_to_terminal(command, known | environment)
 
 
 def test_terminal_of_80_columns(state: Path) -> None:

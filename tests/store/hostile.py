@@ -9,7 +9,7 @@ IDS = (
     "../../neighbour",
     "..\\..\\x",
     "/",
-    "/tmp/x",
+    "/absolute/x",
     "//x",
     "/etc/passwd",
     "C:\\x",
