@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -11,6 +12,9 @@ from compactctl.cli._process import close_stdout, leave_on_signals, secure_strea
 
 def main() -> None:
     """Run the command line; ``--version`` is answered before anything heavy is imported."""
+    # A session is hundreds of thousands of objects without a cycle among them; a collector would look through them
+    # again and again. What cycles there are (few, all small) a batch of sessions collects for itself between them.
+    gc.disable()
     leave_on_signals()
     secure_streams()
     if sys.argv[1:] in (["--version"], ["-V"]):

@@ -19,6 +19,7 @@ The tree:
     ├── LockedError                   6  another process works on this session
     ├── SummarizerError               7  no summary could be had (compactors take their fallback)
     ├── BudgetError                   1  a budget or a baseline failed, verify found damage
+    ├── WorkerLostError              70  a process that worked for this one was ended from outside
     └── Interrupted                 130  Ctrl-C (143 for SIGTERM)
 """
 
@@ -118,6 +119,10 @@ class BudgetError(CompactctlError):
     """A budget or the baseline failed, or verify found damage."""
 
     exit_status = 1
+
+
+class WorkerLostError(CompactctlError):
+    """A process that worked for the command was ended from outside, as a system does that is short of memory."""
 
 
 class Interrupted(CompactctlError):

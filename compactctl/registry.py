@@ -10,7 +10,8 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from functools import cache
+from typing import Any, Protocol, TypeVar
 
 from compactctl.errors import CompactctlError, UnknownNameError
 
@@ -26,10 +27,11 @@ class Named(Protocol):
 Spec = TypeVar("Spec", bound=Named)
 
 
-def module_names(package: str) -> list[str]:
-    """List the modules of a package that hold a plug-in, sorted."""
+@cache
+def module_names(package: str) -> tuple[str, ...]:
+    """List the modules of a package that hold a plug-in, sorted; the folder is read once a process."""
     path = importlib.import_module(package).__path__
-    return sorted(info.name for info in pkgutil.iter_modules(path) if not info.name.startswith("_"))
+    return tuple(sorted(info.name for info in pkgutil.iter_modules(path) if not info.name.startswith("_")))
 
 
 def names(package: str) -> list[str]:
@@ -52,7 +54,7 @@ def plugins(package: str, spec: type[Spec]) -> dict[str, Spec]:
     """
     found: dict[str, Spec] = {}
     for module in module_names(package):
-        constant = _constant(package, module, spec)
+        constant: Spec = _constant(package, module, spec)
         if constant.name in found:
             raise CompactctlError(f"two plug-ins of {package} are named {constant.name!r}")
         found[constant.name] = constant
@@ -65,13 +67,14 @@ def plugin(package: str, spec: type[Spec], name: str, kind: str) -> Spec:
     A name with an underscore of its own (``o200k_base``) may be written with a hyphen, not the other way round.
     """
     module = name.replace("-", "_")
-    found = _constant(package, module, spec) if module in module_names(package) else None
+    found: Spec | None = _constant(package, module, spec) if module in module_names(package) else None
     if found is None or ("_" in name and found.name != name):
         raise unknown(kind, name, names(package))
     return found
 
 
-def _constant(package: str, module: str, spec: type[Spec]) -> Spec:
+@cache
+def _constant(package: str, module: str, spec: type[Any]) -> Any:
     loaded = importlib.import_module(f"{package}.{module}")
     constants = [value for value in vars(loaded).values() if isinstance(value, spec)]
     if len(constants) != 1:

@@ -10,11 +10,11 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from compactctl.cli._workers import begin_worker, end_workers
+from compactctl.cli._workers import begin_worker, end_workers, lost
 from compactctl.errors import CompactctlError
 from compactctl.model import Session
 from compactctl.transcripts import Account, Candidate, Found, distinct_ids, empty_roots, load_candidate
@@ -25,6 +25,7 @@ HELD_BYTES = 256_000_000
 COLLECT_AFTER = 200_000
 
 Result = TypeVar("Result")
+Given = TypeVar("Given")
 Task = Callable[[Session, Any], Result]
 
 
@@ -77,26 +78,11 @@ class Worker(Generic[Result]):
                 yield Failed(name.id, error)
 
     def _tidy(self, session: Session) -> None:
-        """Collect what earlier sessions may have left, now and then; what is held now is not looked at again."""
+        """Collect what earlier sessions may have left, now and then: nobody else does in this process."""
         self.messages += len(session.messages)
         if self.messages > COLLECT_AFTER:
             self.messages = len(session.messages)
-            gc.freeze()
             gc.collect()
-
-
-@contextmanager
-def collector_off() -> Iterator[None]:
-    """Leave the collector off: sessions are hundreds of thousands of objects without a cycle among them."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            # What is left would be walked once for nothing as soon as the collector is on.
-            gc.freeze()
-            gc.enable()
 
 
 def input_bytes(candidate: Candidate) -> int:
@@ -134,7 +120,7 @@ def each_session(
 
     total = 2 * sum(map(input_bytes, candidates))
     done = 0
-    with collector_off(), maker() as workers:
+    with maker() as workers:
         identified: list[list[Session]] = []
         for candidate, (sessions, seen) in zip(candidates, workers.identify(candidates), strict=True):
             identified.append(sessions)
@@ -206,7 +192,7 @@ class _Processes(_Hands[Result]):
 
     def identify(self, candidates: Sequence[Candidate]) -> Iterator[tuple[list[Session], Account]]:
         futures = [self._home[candidate].submit(_identify, candidate) for candidate in candidates]
-        return (future.result() for future in futures)
+        return map(_result, futures)
 
     def perform(
         self, candidates: Sequence[Candidate], shares: Sequence[list[Session]]
@@ -215,7 +201,15 @@ class _Processes(_Hands[Result]):
             self._home[candidate].submit(_perform, candidate, share)
             for candidate, share in zip(candidates, shares, strict=True)
         ]
-        return (iter(future.result()) for future in futures)
+        return (iter(given) for given in map(_result, futures))
+
+
+def _result(future: Future[Given]) -> Given:
+    """Give what a worker gave; raises WorkerLostError where it was ended before."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        raise lost() from None
 
 
 _worker: Worker[Any]
@@ -224,7 +218,6 @@ _worker: Worker[Any]
 def _begin(task: Task[Any], context: Any, side_threads: bool, held_bytes: int) -> None:
     global _worker
     begin_worker()
-    gc.disable()
     _worker = Worker(task, context, side_threads, held_bytes)
 
 

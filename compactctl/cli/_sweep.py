@@ -6,11 +6,8 @@ by other rules. Processes are forked where the system can, so that they share th
 
 from __future__ import annotations
 
-import gc
 import hashlib
-import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +16,7 @@ import orjson
 
 import compactctl
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
-from compactctl.cli._workers import begin_worker, end_workers
+from compactctl.cli._workers import FORKS, shared_out
 from compactctl.compactors._user import PACKAGE
 from compactctl.errors import CompactctlError
 from compactctl.measures._spec import Measured
@@ -36,9 +33,12 @@ if TYPE_CHECKING:
 
 Figures = Mapping[str, Measured]
 
-# A task replays at least so many points, and more of them where a session is small.
+# A task replays so many points, more of them where a session is small, and no more than a part of all that is left;
+# but it is never so small that handing it out costs more than doing it.
 _POINTS_A_TASK = 5
 _CHARACTERS_A_TASK = 200_000_000
+_PART_OF_THE_REST = 8
+_CHARACTERS_WORTH_A_TASK = 20_000_000
 # So much text is held at a time while sessions are replayed.
 BATCH_CHARACTERS = 128_000_000
 
@@ -89,11 +89,22 @@ def characters(session: Session) -> int:
 
 
 def tasks_of(sessions: Sequence[Session], points: int) -> list[Task]:
-    """Cut the work into tasks; they depend on the sessions and points alone, so that a resumed run cuts alike."""
+    """Cut the work into tasks; they depend on the sessions and points alone, so that a resumed run cuts alike.
+
+    The last ones are small, so that no process works for long while the others have nothing left to do.
+    """
+    sizes = [max(characters(session), 1) for session in sessions]
+    left = sum(sizes) * points
     tasks: list[Task] = []
-    for at, session in enumerate(sessions):
-        share = max(_POINTS_A_TASK, _CHARACTERS_A_TASK // max(characters(session), 1))
-        tasks.extend(Task(at, first, min(first + share, points)) for first in range(0, points, share))
+    for at, size in enumerate(sizes):
+        most = max(_POINTS_A_TASK, _CHARACTERS_A_TASK // size)
+        least = max(1, _CHARACTERS_WORTH_A_TASK // size)
+        first = 0
+        while first < points:
+            last = min(first + min(most, max(least, left // (_PART_OF_THE_REST * size))), points)
+            tasks.append(Task(at, first, last))
+            left -= size * (last - first)
+            first = last
     return tasks
 
 
@@ -216,56 +227,11 @@ class _Bench:
 
 
 def _here(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task]) -> Iterator[Done]:
-    bench = _Bench(sessions, plan)
-    # Replays make no cycles: all that a collector would do here is to look through the sessions again and again.
-    gc.disable()
-    try:
-        yield from map(bench.perform, tasks)
-    finally:
-        gc.enable()
+    yield from map(_Bench(sessions, plan).perform, tasks)
 
 
 def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
-    """Do tasks in so many processes; this one is one of them, and takes the last that no other has begun with."""
-    forks = "fork" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if forks else "spawn")
     bench = _Bench(sessions, plan)
-    gc.collect()
-    gc.disable()
-    failed = True
-    pool: ProcessPoolExecutor | None = None
-    try:
-        if forks and len(tasks) > 1 and tasks[0].session == tasks[1].session:
-            bench.prepare(tasks[0])
-        # Pages that a collector never touches stay shared with the workers.
-        gc.freeze()
-        begun = (sessions, plan, bench if forks else None)
-        pool = ProcessPoolExecutor(jobs - 1, mp_context=context, initializer=_begin, initargs=begun)
-        waiting: dict[Future[Done], Task] = {pool.submit(_perform, task): task for task in tasks}
-        while waiting:
-            mine = next((future for future in reversed(waiting) if future.cancel()), None)
-            if mine is not None:
-                yield bench.perform(waiting.pop(mine))
-            for future in wait(waiting, 0 if mine else None, FIRST_COMPLETED).done:
-                del waiting[future]
-                yield future.result()
-        failed = False
-    finally:
-        if pool is not None:
-            end_workers([pool], failed=failed)
-        gc.unfreeze()
-        gc.enable()
-
-
-_bench: _Bench
-
-
-def _begin(sessions: Sequence[Session], plan: Plan, bench: _Bench | None) -> None:
-    global _bench  # a process of the pool has no other place to keep what it works with
-    begin_worker()
-    gc.disable()
-    _bench = bench or _Bench(sessions, plan)
-
-
-def _perform(task: Task) -> Done:
-    return _bench.perform(task)
+    if FORKS and len(tasks) > 1 and tasks[0].session == tasks[1].session:
+        bench.prepare(tasks[0])
+    yield from shared_out(bench.perform, tasks, jobs)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,22 +24,6 @@ from compactctl.reports._timeline import MOST
 _DRAWN = 20
 
 
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Keep the collector from walking through all that was read again and again: rows of JSON hold no cycles.
-
-    As a decorator it lets the collector back only when the function has dropped what it read.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
-@_no_collector()
 def report(
     sessions: Annotated[
         list[str] | None, typer.Argument(metavar="[SESSION]...", help="Session ids, or how they begin. [default: all]")

@@ -24,6 +24,7 @@ from compactctl.errors import (
     StoreError,
     SummarizerError,
     UsageError,
+    WorkerLostError,
 )
 from compactctl.model import Session
 from compactctl.reports._document import root_document
@@ -117,6 +118,11 @@ def tune(
     except KeyboardInterrupt:
         statuses.append(130)
         note("interrupted; what was done so far is shown, and --resume goes on" if memory else "interrupted")
+    except WorkerLostError as error:
+        found.errors.append(error)
+        statuses.append(error.exit_status)
+        if memory is not None:
+            note("what was done so far is shown, and --resume goes on")
     if memory is not None and memory.recalled and not quiet:
         note(f"{memory.recalled:,} replays were known from an earlier run")
     errors = list(found.errors)

@@ -19,10 +19,20 @@ SAMPLE = ROOT / "sample_sessions" / "long-migration-permanent-emergency.jsonl"
 HANGS = """
 import pathlib, time
 class Hangs:
-    def __init__(self, context_window): pass
+    def __init__(self, context_window, keep=2): pass
     def compact(self, messages):
         pathlib.Path(f"{__file__}.{__import__('os').getpid()}").touch()
         time.sleep(600)
+"""
+# A compactor that takes its process with it unless that is the command itself.
+DIES = """
+import multiprocessing, os, time
+class Dies:
+    def __init__(self, context_window, keep=2): pass
+    def compact(self, messages):
+        if multiprocessing.parent_process() is not None: os.kill(os.getpid(), 9)
+        time.sleep(0.05)
+        return messages
 """
 
 
@@ -56,14 +66,15 @@ def test_a_stderr_that_takes_nothing_changes_no_status(words: str, status: int, 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("group", [True, False])
-def test_no_worker_outlives_the_command(number: signal.Signals, group: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["replay", "tune --grid keep=1:3:1"])
+def test_no_worker_outlives_the_command(words: str, number: signal.Signals, group: bool, tmp_path: Path) -> None:
     """With --jobs, whoever waits for the output has its end as soon as the command is gone, however it went."""
     inputs = [tmp_path / f"{n}.jsonl" for n in range(3)]
     for path in inputs:
         path.write_bytes(SAMPLE.read_bytes())
     hangs = tmp_path / "hangs.py"
     hangs.write_text(HANGS)
-    command = [sys.executable, "-m", "compactctl", "replay", *map(str, inputs), "-n", "--jobs", "3"]
+    command = [sys.executable, "-m", "compactctl", *words.split(), *map(str, inputs), "-n", "--jobs", "3"]
     with subprocess.Popen(
         [*command, "--compactor", f"{hangs}:Hangs"],
         stdout=subprocess.PIPE,
@@ -87,6 +98,22 @@ def test_no_worker_outlives_the_command(number: signal.Signals, group: bool, tmp
     while any(_lives(int(mark.suffix[1:])) for mark in marks) and time.monotonic() < until:
         time.sleep(0.02)
     assert not [mark for mark in marks if _lives(int(mark.suffix[1:]))]
+
+
+@pytest.mark.parametrize("words", ["replay", "tune --grid keep=1:3:1"])
+def test_a_worker_that_the_system_ends_is_told_in_one_line(words: str, tmp_path: Path) -> None:
+    """A worker that is killed, as for want of memory, is no internal error: status 70, and what to try."""
+    inputs = [tmp_path / f"{n}.jsonl" for n in range(3)]
+    for path in inputs:
+        path.write_bytes(SAMPLE.read_bytes())
+    dies = tmp_path / "dies.py"
+    dies.write_text(DIES)
+    done = shell(f"$C {words} {' '.join(map(str, inputs))} -n --jobs 2 --compactor {dies}:Dies")
+
+    assert done.returncode == 70, done.stderr
+    told = "compactctl: a worker process was ended from outside, perhaps for want of memory; try fewer --jobs\n"
+    assert done.stderr.endswith(told)
+    assert "Traceback" not in done.stderr
 
 
 def _lives(process: int) -> bool:

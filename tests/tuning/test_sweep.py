@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from compactctl.cli._sweep import Done, Memory, Plan, sweep, tasks_of
+from compactctl.cli._sweep import Done, Memory, Plan, Task, sweep, tasks_of
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.meters.dsh import Dsh
@@ -177,12 +177,26 @@ def test_any_number_of_processes_gives_the_same() -> None:
 
 
 def test_large_sessions_are_cut_into_shares_of_points() -> None:
-    """One large session is work for several processes; each point is in one task."""
+    """A large session is work for several processes, in shares that become small; a small one is one task."""
     (session,) = small(1)
     large = replace(session, messages=(changed(session.messages[0], content="x" * 150_000_000), *session.messages[1:]))
-    tasks = tasks_of([large, session], 25)
-    shares = [(0, first, first + 5) for first in range(0, 25, 5)]
-    assert [(t.session, t.first, t.last) for t in tasks] == [*shares, (1, 0, 25)]
+    first, *shares = tasks_of([session, large], 100)
+    assert first == Task(0, 0, 100)
+    assert [at for task in shares for at in range(task.first, task.last)] == list(range(100))
+    lengths = [task.last - task.first for task in shares]
+    assert lengths == sorted(lengths, reverse=True)
+    assert (lengths[0], lengths[-1]) == (5, 1)
+    assert sum(lengths[-4:]) <= 100 / 8
+
+
+def test_the_last_sessions_end_in_small_tasks_unless_they_are_small_themselves() -> None:
+    """The largest task of all that is left is a part of it, and nothing is cut finer than is worth the handing out."""
+    (session,) = small(1)
+    middle = replace(session, messages=(changed(session.messages[0], content="x" * 9_000_000), *session.messages[1:]))
+    tasks = tasks_of([middle, middle, session], 40)
+    assert [(task.session, task.last - task.first) for task in tasks[:2]] == [(0, 10), (0, 8)]
+    assert min(task.last - task.first for task in tasks) == 2
+    assert tasks[-1] == Task(2, 0, 40)
 
 
 class Shelf:
