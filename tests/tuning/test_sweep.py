@@ -185,7 +185,7 @@ def test_large_sessions_are_cut_into_shares_of_points() -> None:
     assert [at for task in shares for at in range(task.first, task.last)] == list(range(100))
     lengths = [task.last - task.first for task in shares]
     assert lengths == sorted(lengths, reverse=True)
-    assert (lengths[0], lengths[-1]) == (5, 1)
+    assert (lengths[0], lengths[-1]) == (10, 1)
     assert sum(lengths[-4:]) <= 100 / 8
 
 
