@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compactctl.reports._pictures import _figure, curves_figure, label
-from compactctl.reports._tuning import objective_name, objective_words, value_words, verdict_words
+from compactctl.reports._tuning import (
+    averaged_words,
+    objective_name,
+    objective_words,
+    settings_words,
+    value_words,
+    verdict_words,
+)
 from compactctl.reports._tuning_text import heat
 
 if TYPE_CHECKING:
@@ -16,7 +23,8 @@ if TYPE_CHECKING:
 # Each has 3:1 or more against white, and a shape of its own.
 _FRONT, _DOMINATED, _FAILS, _CHOSEN, _PRESENT = "#1f4e9c", "#8a8f98", "#c0261c", "#2f7d4f", "#111111"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_LEAST_SESSIONS = 6
+# So much of a title fits over one panel.
+_TITLE_CHARACTERS = 48
 
 
 def tuning_figure(document: Mapping[str, Any]) -> Figure:
@@ -27,7 +35,7 @@ def tuning_figure(document: Mapping[str, Any]) -> Figure:
     # As wide as leaves the fewest places empty.
     columns = min(panels, min((3, 2), key=lambda columns: -panels % columns))
     rows = -(-panels // columns)
-    with _figure(5.2 * columns, 3.8 * rows + 0.4) as figure:
+    with _figure(5.2 * columns, 3.8 * rows + 0.6) as figure:
         places = list(figure.subplots(rows, columns, squeeze=False).flat)
         free = iter(places)
         for other in objectives[1:]:
@@ -38,9 +46,12 @@ def tuning_figure(document: Mapping[str, Any]) -> Figure:
             _effect(next(free), document, at)
         for axes in free:
             axes.set_axis_off()
-        words = f"recommended: {verdict_words(document)}"
-        title = f"{document['settings']['compactor']}: {document['grid']['points']} settings, {words}"
-        figure.suptitle(label(title), fontsize=11, fontweight="bold", x=0.01, ha="left")
+        lines = (
+            f"{document['settings']['compactor']}: {settings_words(document)}",
+            f"recommended: {verdict_words(document)}",
+        )
+        title = "\n".join(label(line, _TITLE_CHARACTERS * columns) for line in lines)
+        figure.suptitle(title, fontsize=11, fontweight="bold", x=0.01, ha="left")
     return figure
 
 
@@ -116,11 +127,11 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
         edgecolors="black",
         linewidths=0.6,
     )
-    told = ["dots: as good as the best"] if inside else []
+    told = [words for words in (averaged_words(document), "dots: as good as the best" if inside else "") if words]
     if any(cell != cell for row in cells for cell in row):
         told.append("hatched: not possible")
     axes.set_title(
-        label(f"{objective_name(objective)} ({objective['key']}); {', '.join(told)}".rstrip("; ")), fontsize=9
+        label(f"{objective_name(objective)} ({objective['key']})") + "\n" + label("; ".join(told)), fontsize=9
     )
 
 

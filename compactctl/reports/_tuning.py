@@ -168,6 +168,29 @@ def objective_name(objective: Mapping[str, Any]) -> str:
     return f"{objective['name']}, {taken}"
 
 
+def settings_words(document: Mapping[str, Any]) -> str:
+    """Say how many settings were tried; the present one is counted apart where the grid does not hold it.
+
+    >>> points = [{"in_grid": True}, {"in_grid": True}, {"in_grid": False}]
+    >>> settings_words({"grid": {"sampled": False}, "points": points})
+    '2 settings and the present one'
+    """
+    inside = sum(1 for point in document["points"] if point["in_grid"])
+    sampled = f" sampled out of {document['grid']['possible_of']:,}" if document["grid"]["sampled"] else ""
+    apart = " and the present one" if inside < len(document["points"]) else ""
+    return f"{quantity(inside, 'setting')}{sampled}{apart}"
+
+
+def averaged_words(document: Mapping[str, Any]) -> str:
+    """Say over what a map of the first two parameters takes the mean; empty where they are all.
+
+    >>> averaged_words({"grid": {"parameters": [{"name": name} for name in ("soft", "full", "tail")]}})
+    'mean over tail'
+    """
+    others = [parameter["name"] for parameter in document["grid"]["parameters"][2:]]
+    return f"mean over {', '.join(others)}" if others else ""
+
+
 def verdict_words(document: Mapping[str, Any]) -> str:
     """Say what is recommended: options, the present setting, or nothing."""
     found = document["recommendation"]
@@ -207,11 +230,11 @@ def value_words(value: Any) -> str:
 
 def how_found(document: Mapping[str, Any]) -> list[str]:
     """Say in a few lines how settings were chosen, for the comment beside them."""
-    grid, split, choice = document["grid"], document["split"], document["recommendation"]
+    split, choice = document["split"], document["recommendation"]
     lines = [
-        f"Chosen by compactctl tune {document['tool_version']}, seed {document['seed']}: {grid['points']} settings, "
+        f"Chosen by compactctl tune {document['tool_version']}, seed {document['seed']}: {settings_words(document)}, "
         f"{quantity(len(split['tuning']), 'session')} tuned on, {len(split['held_out'])} kept back.",
-        f"{choice['reason'].capitalize()}.",
+        f"{choice['reason'][:1].upper()}{choice['reason'][1:]}.",
     ]
     for part, name in (("tuning", "tuned on"), ("held_out", "kept back")):
         changes = choice["against_present"][part]

@@ -8,11 +8,13 @@ from typing import Any
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._tuning import (
+    averaged_words,
     change_words,
     objective_name,
     objective_words,
     options_words,
     range_words,
+    settings_words,
     value_words,
     verdict_words,
 )
@@ -37,11 +39,10 @@ def tuning_text(document: Mapping[str, Any], paper: Paper) -> None:
 
 def _head(document: Mapping[str, Any], paper: Paper) -> None:
     grid, split = document["grid"], document["split"]
-    sampled = f" sampled out of {grid['possible_of']:,}" if grid["sampled"] else ""
     left_out = f", {grid['impossible']:,} impossible left out" if grid["impossible"] else ""
     held = f" and {len(split['held_out'])} kept back" if split["held_out"] else ""
     words = (
-        f"{document['settings']['compactor']}: {grid['points']:,} settings{sampled}{left_out}, "
+        f"{document['settings']['compactor']}: {settings_words(document)}{left_out}, "
         f"{quantity(len(split['tuning']), 'session')}{held}, seed {document['seed']}"
     )
     paper.line(safe(words), "bold")
@@ -77,9 +78,14 @@ def _against_present(document: Mapping[str, Any], paper: Paper) -> None:
     if best is present:
         return
     parts = [("tuning", "objectives", "tuned on"), ("held_out", "held_out", "kept back")]
-    rows: list[list[str]] = [
-        ["", "sessions", "present", options_words(best["options"]), "change (95 of 100 resamples)"]
-    ]
+    # Of one session nothing can be drawn again.
+    drawn = any(
+        change is not None and change["sessions"] > 1
+        for changes in found["against_present"].values()
+        for change in (changes or {}).values()
+    )
+    change = "change (95 of 100 resamples)" if drawn else "change"
+    rows: list[list[str]] = [["", "sessions", "present", options_words(best["options"]), change]]
     for part, field, name in parts:
         changes = found["against_present"][part]
         if changes is None:
@@ -185,6 +191,8 @@ def _heat(document: Mapping[str, Any], paper: Paper) -> None:
         f"light {objective_words(objective, low)}, dark {objective_words(objective, high)}, · not possible",
         "bold",
     )
+    if averaged := averaged_words(document):
+        paper.line(f"  {averaged}", "dim")
     width = max(len(value_words(value)) for value in down["values"])
     for value, row in zip(down["values"], cells, strict=True):
         shades = "".join(

@@ -332,7 +332,15 @@ class _Choice:
         if there is not None and (there.change < 0 if higher else there.change > 0):
             reason = f"the gain in {self.prefer} does not hold on the sessions kept back; keep the present setting"
             return self._with_figures(None, reason, best.number, flat)
-        words = f"better in {self.prefer}, and no worse in anything else than the present setting"
+        loses = max(self._losses(best)) > 0  # within the tolerance, or it would not be the best
+        words = f"better in {self.prefer} than the present setting, and " + (
+            f"worse in nothing by more than {self.tolerance:.0%}" if loses else "no worse in anything else"
+        )
+        others = [objective.name for objective in self.objectives if objective.name != self.prefer]
+        if Prefer.PEAK in others and self._loss(Prefer.PEAK, best, self.present) > self.tolerance:
+            words += "; the window gets fuller, which is no loss while requests fit it"
+        if here is None or here.sessions < 2:
+            words += "; on one session alone, which does not rule out chance"
         return self._with_figures(best.number, words, best.number, flat)
 
     def _anything_matters(self) -> bool:

@@ -66,6 +66,27 @@ def test_the_known_best_is_found_and_holds_on_the_sessions_kept_back() -> None:
     assert [point.number for point in result.points if point.on_front] == [3, 4]
 
 
+@pytest.mark.parametrize(
+    ("recall", "peak", "sessions", "words"),
+    [
+        (0.9, 0.8, 12, "no worse in anything else"),
+        # 0.896 / 0.9 and 0.004 points: less than the tolerance of 1 %, and not nothing.
+        (0.896, 0.8, 12, "worse in nothing by more than 1%"),
+        (0.9, 0.9, 12, "no worse in anything else; the window gets fuller, which is no loss while requests fit it"),
+        (0.9, 0.8, 1, "no worse in anything else; on one session alone, which does not rule out chance"),
+    ],
+)
+def test_a_recommendation_says_what_it_gives_up(recall: float, peak: float, sessions: int, words: str) -> None:
+    """A loss within the tolerance, a fuller window and a single session are told beside the gain."""
+    result = decided(
+        lambda point, at: row(1.0 - point / 2, (0.9, recall)[point], (0.8, peak)[point]),
+        points=2,
+        sessions=NAMES[:sessions],
+    )
+    assert result.recommendation.number == 1
+    assert result.recommendation.reason == f"better in cost than the present setting, and {words}"
+
+
 def test_where_nothing_matters_it_says_so() -> None:
     """Settings that give the same figures everywhere get no recommendation."""
     result = decided(lambda point, at: row(1.0 + at))
