@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactctl.cli._say import note
 from compactctl.errors import SettingsError, UsageError
+from compactctl.measures._spec import dollars
 from compactctl.ports import BlobStore, Summarizer
 from compactctl.runs import SUMMARY_FAILED
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, Value
@@ -92,7 +93,7 @@ def bill(settings: Resolved, *, quiet: bool) -> None:
         return
     spending = _shared(settings).spending
     if spending.calls:
-        cost = "price not known" if spending.cost is None else f"${spending.cost:.4f}"
+        cost = "price not known" if spending.cost is None else f"${dollars(spending.cost)}"
         calls = "1 call" if spending.calls == 1 else f"{spending.calls:,} calls"
         tokens = f"{spending.input_tokens:,} tokens in, {spending.output_tokens:,} out"
         note(f"asked {settings['summarizer']}: {calls}, {tokens}, {cost}", quiet=quiet)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
 from compactctl.measures._cost import summarizer_cost
+from compactctl.measures._spec import dollars
 from compactctl.measures.m3 import unpaid
 from compactctl.measures.m4 import avoidable, largest_input, summaries, summary_level
 from compactctl.meters._recorded import first_break
@@ -104,8 +105,8 @@ def _modelled(case: Case) -> Shown | None:
         return None
     dated = f", {prices.date}" if prices.date else ""
     return Shown(
-        f"by its recorded usage the session cost {recorded:.2f} US dollars, {recorded / whole - 1:.0%} more than the "
-        f"{whole:.2f} that are modelled at the same prices ({prices.source}{dated})",
+        f"by its recorded usage the session cost {dollars(recorded)} US dollars, {recorded / whole - 1:.0%} more than "
+        f"the {dollars(whole)} that are modelled at the same prices ({prices.source}{dated})",
         "the modelled prompt cache never expires, and every token that was sent before is cached: compare modelled "
         "costs with one another, not with a bill",
         (),
@@ -127,8 +128,8 @@ def _dear(case: Case) -> Shown | None:
     read = sum(record.summary_input_tokens or 0 for _, record in summaries(case.trace))
     aligned = cost - read * (prices.input - prices.cached) / 1_000_000
     return Shown(
-        f"the summarizer makes {share:.0%} of the whole cost ({cost:.2f} US dollars; {aligned:.2f} if its requests "
-        "began like the conversation and were cached)",
+        f"the summarizer makes {share:.0%} of the whole cost ({dollars(cost)} US dollars; {dollars(aligned)} if its "
+        "requests began like the conversation and were cached)",
         "summarise less often (--history write-back, a higher --set soft=...), or with a cheaper model",
         (),
         {"share": share, "cost_usd": cost, "cost_usd_if_cached": aligned},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactctl.measures._spec import Direction, Key, Measured
+from compactctl.measures._spec import Direction, Key, Measured, dollars
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._verdicts import figure
@@ -192,7 +192,7 @@ def _cell(key: str, value: float | None, unit: str) -> str:
         return percent(value, 1)
     if unit == "tokens":
         return tokens(value)
-    return f"${value:.2f}" if unit == "US dollars" else figure(value)
+    return f"${dollars(value)}" if unit == "US dollars" else figure(value)
 
 
 def _curves(session: Mapping[str, Any], paper: Paper) -> None:

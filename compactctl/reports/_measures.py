@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from compactctl.measures._spec import dollars
 from compactctl.reports._words import percent, tokens
 
 Say = Callable[[float], str]
@@ -29,7 +30,7 @@ def _ratio(what: str) -> Say:
 
 
 def _dollars(what: str) -> Say:
-    return lambda value: f"{value:.{2 if value >= 0.1 else 4}f} US dollars{what}"
+    return lambda value: f"{dollars(value)} US dollars{what}"
 
 
 def _kept(what: str) -> Say:

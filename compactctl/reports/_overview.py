@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import quantiles
 from typing import Any
 
+from compactctl.measures._spec import dollars
 from compactctl.model import Tier
 from compactctl.reports._words import percent, quantity, tokens
 
@@ -133,7 +134,8 @@ def cost_words(sessions: Sequence[Session]) -> str:
     summaries = sum((figure(session, COST) or 0.0) * (figure(session, SUMMARIZER_SHARE) or 0.0) for session in priced)
     of = f" ({len(priced)} of {quantity(len(sessions), 'session')} with a price)" if len(priced) < len(sessions) else ""
     return (
-        f"cost {whole:.2f} US dollars, of which {summaries:.2f} for the summarizer; {bound:.2f} without compaction{of}"
+        f"cost {dollars(whole)} US dollars, of which {dollars(summaries)} for the summarizer; {dollars(bound)} without "
+        f"compaction{of}"
     )
 
 

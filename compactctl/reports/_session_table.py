@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from compactctl.measures._spec import dollars
 from compactctl.reports._overview import BOUND_COST, COST, SENT, Session, figure, real_sent_without, total, worst_first
 from compactctl.reports._paper import Paper, cells
 from compactctl.reports._safe import safe
@@ -250,15 +251,6 @@ def _real_without(session: Session) -> float | None:
         found: float | None = session["real_without"]
         return found
     return real_sent_without(session)
-
-
-def dollars(cost: float | None) -> str:
-    """Give a cost in US dollars.
-
-    >>> dollars(3.1512), dollars(0.01946), dollars(0), dollars(None)
-    ('3.15', '0.019', '0.00', 'n/a')
-    """
-    return "n/a" if cost is None else f"{cost:.{2 if cost >= 0.1 or not cost else 3}f}"
 
 
 def _heads(titles: Sequence[str]) -> list[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compactctl.measures._spec import Measured
+from compactctl.measures._spec import Measured, dollars
 from compactctl.reports._words import quantity, tokens
 from compactctl.tuning.choice import Judged, Recommendation, Result
 from compactctl.tuning.figures import pooled_figures
@@ -139,7 +139,7 @@ def objective_words(objective: Mapping[str, Any], value: float | None) -> str:
     if value is None:
         return "n/a"
     if objective["key"] == "m3.cost_usd":
-        return f"${value:.2f}" if value >= 1 else f"${value:.4f}"
+        return f"${dollars(value)}"
     return tokens(value) if objective["key"] == "tokens" else f"{value * 100:.1f}%"
 
 

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compactctl.measures._spec import dollars
 from compactctl.model import Tier
 from compactctl.reports._effects import Effects, effects
 from compactctl.reports._figures import Figure, figures
@@ -30,7 +31,7 @@ from compactctl.reports._overview import (
     worst_first,
 )
 from compactctl.reports._safe import safe
-from compactctl.reports._session_table import dollars, session_spark, short_tiers, turns_words
+from compactctl.reports._session_table import session_spark, short_tiers, turns_words
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._stored import StoredSession
 from compactctl.reports._svg import Drawing, composition, timeline

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.measures._spec import dollars
 from compactctl.model import Tier
 from compactctl.reports._decisions import decision_markdown
 from compactctl.reports._facts import fact_rows
@@ -24,7 +25,7 @@ from compactctl.reports._overview import (
     worst_first,
 )
 from compactctl.reports._safe import safe
-from compactctl.reports._session_table import dollars, short_tiers, turns_words
+from compactctl.reports._session_table import short_tiers, turns_words
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import summary_words
 from compactctl.reports._words import percent, quantity, size, tokens
