@@ -124,6 +124,15 @@ def sent_words(session: Session) -> str:
     return ", ".join(parts) or "tokens sent: n/a"
 
 
+def unit_of(sessions: Sequence[Session]) -> str:
+    """Name what is counted: sessions, or runs where a session is there with more than one.
+
+    >>> unit_of([{"session_id": "a"}, {"session_id": "b"}]), unit_of([{"session_id": "a"}, {"session_id": "a"}])
+    ('session', 'run')
+    """
+    return "run" if len({session["session_id"] for session in sessions}) < len(sessions) else "session"
+
+
 def cost_words(sessions: Sequence[Session]) -> str:
     """Give what the sessions and their summarizer cost, in one sentence that says how many have a price."""
     priced = [session for session in sessions if figure(session, COST) is not None]
@@ -132,7 +141,11 @@ def cost_words(sessions: Sequence[Session]) -> str:
     whole = sum(figure(session, COST) or 0.0 for session in priced)
     bound = sum(figure(session, BOUND_COST) or 0.0 for session in priced)
     summaries = sum((figure(session, COST) or 0.0) * (figure(session, SUMMARIZER_SHARE) or 0.0) for session in priced)
-    of = f" ({len(priced)} of {quantity(len(sessions), 'session')} with a price)" if len(priced) < len(sessions) else ""
+    of = (
+        f" ({len(priced)} of {quantity(len(sessions), unit_of(sessions))} with a price)"
+        if len(priced) < len(sessions)
+        else ""
+    )
     return (
         f"cost {dollars(whole)} US dollars, of which {dollars(summaries)} for the summarizer; {dollars(bound)} without "
         f"compaction{of}"
@@ -187,13 +200,14 @@ class FindingGroup:
     worst: Mapping[str, Any]
     worst_session: str
     sessions: int
+    unit: str = "session"
 
     @property
     def where(self) -> str:
-        """In which sessions: ``in 3 sessions, worst in ID``, or ``in ID``. Not yet safe to print."""
+        """In which sessions or runs: ``in 3 sessions, worst in ID``, or ``in ID``. Not yet safe to print."""
         if self.sessions == 1:
             return f"in {self.worst_session}"
-        return f"in {quantity(self.sessions, 'session')}, worst in {self.worst_session}"
+        return f"in {quantity(self.sessions, self.unit)}, worst in {self.worst_session}"
 
 
 # The figure that says how bad a finding is, where it is not the first; of some less is worse.
@@ -238,8 +252,9 @@ def finding_groups(sessions: Sequence[Session]) -> list[FindingGroup]:
         worst, where = max(members, key=lambda member: finding_badness(member[0]))
         ids = [session["session_id"] for session in sessions]
         run = f" (run {where['run']})" if ids.count(where["session_id"]) > 1 and where.get("run") else ""
-        number = len({session["session_id"] for _, session in members})
-        found.append(FindingGroup(ident, severity, worst, where["session_id"] + run, number))
+        # One run may have several findings of a kind.
+        number = len({(session["session_id"], session.get("run")) for _, session in members})
+        found.append(FindingGroup(ident, severity, worst, where["session_id"] + run, number, unit_of(sessions)))
     return sorted(found, key=lambda group: (SEVERITIES.index(group.severity), -group.sessions, group.id))
 
 
@@ -264,9 +279,14 @@ def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:
             _counted(real_source(s) if len(sessions) > 1 else s["real_tokens_from"] or "n/a" for s in sessions),
         ),
         ("window", _counted(_window(s) for s in sessions)),
-        ("sessions", f"{len(sessions)} ({formats})" if sessions else "0"),
+        ("sessions", f"{_sessions_in_runs(sessions)} ({formats})" if sessions else "0"),
         ("turns", "n/a" if turns is None else f"{turns:,}"),
     ]
+
+
+def _sessions_in_runs(sessions: Sequence[Session]) -> str:
+    number = len({session["session_id"] for session in sessions})
+    return f"{number} in {quantity(len(sessions), 'run')}" if number < len(sessions) else f"{number}"
 
 
 def run_words(session: Session) -> str:

@@ -10,7 +10,17 @@ from itertools import pairwise
 from typing import Any
 
 from compactctl.measures._spec import dollars
-from compactctl.reports._overview import BOUND_COST, COST, SENT, Session, figure, real_sent_without, total, worst_first
+from compactctl.reports._overview import (
+    BOUND_COST,
+    COST,
+    SENT,
+    Session,
+    figure,
+    real_sent_without,
+    total,
+    unit_of,
+    worst_first,
+)
 from compactctl.reports._paper import Paper, cells
 from compactctl.reports._safe import safe
 from compactctl.reports._timeline import SPARK, sparkline
@@ -89,10 +99,8 @@ def session_table(sessions: Sequence[Session], paper: Paper, *, most: int | None
     body = [[row.get(name, "") for name, _, _ in keep] for row in rows]
     paper.columns([*heads, *body], [right for _, _, right in keep], [*["bold"] * len(heads), *styles])
     if most is not None and len(sessions) > most:
-        paper.wrapped(
-            f"worst first; {quantity(len(sessions) - most, 'more session')} in --format csv, json, ... and in `report`",
-            "",
-        )
+        more = quantity(len(sessions) - most, f"more {unit_of(sessions)}")
+        paper.wrapped(f"worst first; {more} in --format csv, json, ... and in `report`", "")
     paper.wrapped(LEGEND, "", "dim")
 
 
@@ -171,7 +179,7 @@ def all_together(sessions: Sequence[Session]) -> dict[str, Any]:
     sent = total(sessions, "tokens")
     bound = {key: total(bounds, key) for key in ("turns", "failed_turns", "tokens")}
     return {
-        "session_id": f"all {len(sessions)} sessions",
+        "session_id": f"all {quantity(len(sessions), unit_of(sessions))}",
         "run": "",
         "compactor": "",
         **{key: total(sessions, key) for key in summed},

@@ -18,6 +18,7 @@ from compactctl.reports._overview import (
     sent_words,
     tier_rows,
     total,
+    unit_of,
 )
 from compactctl.reports._paper import Paper, cells
 from compactctl.reports._safe import safe
@@ -158,7 +159,7 @@ def _coverage(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
         return
     paper.line("Not measured", "bold")
     for gap in gaps:
-        where = f" ({gap.sessions} of {len(sessions)} sessions)" if len(sessions) > 1 else ""
+        where = f" ({gap.sessions} of {quantity(len(sessions), unit_of(sessions))})" if len(sessions) > 1 else ""
         paper.wrapped(f"{safe(gap.what)}: {safe(gap.reason)}{where}", "  ", "dim")
     paper.line()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.reports._overview import unit_of
 from compactctl.reports._words import percent, quantity
 
 Session = Mapping[str, Any]
@@ -33,9 +34,10 @@ def finding_of(session: Session) -> str:
 
 def title_of_all(sessions: Sequence[Session]) -> str:
     """Give the finding over several sessions: how many turns fail, how many compact, and how many end in Emergency."""
+    unit = unit_of(sessions)
     compacting = sum(any(session["compactions_by_tier"].values()) for session in sessions)
     emergency = sum(session["compactions_by_tier"]["emergency"] > 0 for session in sessions)
-    words = f"{compacting} of {quantity(len(sessions), 'session')} compact, {emergency} reach Emergency"
+    words = f"{compacting} of {quantity(len(sessions), unit)} compact, {emergency} reach Emergency"
     hit = [session for session in sessions if session["failed_turns"]]
     failed = sum(session["failed_turns"] for session in hit)
-    return f"{quantity(failed, 'turn')} failed in {quantity(len(hit), 'session')}; {words}" if failed else words
+    return f"{quantity(failed, 'turn')} failed in {quantity(len(hit), unit)}; {words}" if failed else words

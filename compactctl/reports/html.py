@@ -28,6 +28,7 @@ from compactctl.reports._overview import (
     run_words,
     sent_words,
     tier_rows,
+    unit_of,
     worst_first,
 )
 from compactctl.reports._safe import safe
@@ -157,6 +158,7 @@ def _whole(document: Mapping[str, Any], *, every: bool = False) -> Whole:
             "findings": groups,
             "notes": [group for group in groups if group.severity == "info"],
             "gaps": coverage(sessions),
+            "unit": unit_of(sessions),
             "summaries": f"{summary_words(sessions)}; {cost_words(sessions)}",
             "detailed": bool(document.get("details", ())),
             "omitted": any(session.get("text_omitted") for session in sessions),

@@ -22,6 +22,7 @@ from compactctl.reports._overview import (
     header,
     real_reduction,
     tier_rows,
+    unit_of,
     worst_first,
 )
 from compactctl.reports._safe import safe
@@ -67,7 +68,7 @@ def render(document: Mapping[str, Any]) -> bytes:
     if document["command"] == "inspect":
         return _facts(document)
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
-    lines = [f"## compactctl {text(document['tool_version'])}: {quantity(len(sessions), 'session')}", ""]
+    lines = [f"## compactctl {text(document['tool_version'])}: {quantity(len(sessions), unit_of(sessions))}", ""]
     lines += [f"- {name}: {text(value)}" for name, value in header(document)]
     lines += ["", *_findings(sessions), *_session_table(sessions), "", *_tier_table(sessions), ""]
     lines += [f"{text(summary_words(sessions))}; {text(cost_words(sessions))}.", ""]
@@ -176,7 +177,8 @@ def _coverage(sessions: Sequence[Mapping[str, Any]]) -> list[str]:
     gaps = coverage(sessions)
     if not gaps:
         return []
-    listed = [f"- {text(gap.what)}: {text(gap.reason)} ({gap.sessions} of {len(sessions)} sessions)" for gap in gaps]
+    of = quantity(len(sessions), unit_of(sessions))
+    listed = [f"- {text(gap.what)}: {text(gap.reason)} ({gap.sessions} of {of})" for gap in gaps]
     return ["<details><summary>Not measured</summary>", "", *listed, "", "</details>", ""]
 
 

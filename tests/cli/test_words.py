@@ -105,6 +105,21 @@ def test_runs_of_one_session_are_told_apart(command: Command, samples: Path) -> 
         assert f"run {run}, " in Path("r.html").read_text()
 
 
+def test_runs_are_counted_as_runs(command: Command, samples: Path) -> None:
+    """Two runs of a session are one session and two runs, in the head, the totals, the findings and what is missing."""
+    path = samples / "one-batch-none-to-emergency.jsonl"
+    for history in ("view", "write-back"):
+        command("replay", path, "--history", history, "--state-dir", "s", "-q")
+    told = command("report", "--all-runs", "--state-dir", "s", "-o", "r.md", "-o", "r.html", "-q").out
+
+    assert "  sessions     1 in 2 runs (messages)" in told
+    assert "\nall 2 runs " in told
+    assert "error task-gone in 2 runs, worst in " in told
+    assert "(2 of 2 runs)" in told
+    assert "## compactctl 0.1.0: 2 runs" in Path("r.md").read_text()
+    assert "2 of 2 runs compact, 2 reach Emergency" in Path("r.html").read_text()
+
+
 @pytest.mark.parametrize("format", ["csv", "markdown", "jsonl", "json"])
 def test_inspect_in_other_formats(format: str, command: Command, samples: Path) -> None:
     """The facts of each session are there in every format that inspect has."""
