@@ -16,6 +16,7 @@ from compactctl.cli._say import not_looked_into, note, notes, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line, state_warnings
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
+from compactctl.findings import FINDINGS, left_out
 from compactctl.model import Session
 from compactctl.reports._document import root_document
 from compactctl.reports._words import quantity
@@ -123,6 +124,13 @@ def replay(
         facts = sum(document["facts_kept"] for document in documents)
         kept = f", kept in {settings['state_dir']}/memories" if facts and not dry_run else ""
         note(f"{quantity(facts, 'fact')} taken out{kept}", quiet=quiet)
+    if documents and (missing := left_out(settings["measures"])):
+        looked_for = len(FINDINGS) - missing
+        note(
+            f"{looked_for} of {len(FINDINGS)} kinds of findings were looked for: --measures leaves out what the others "
+            "need",
+            quiet=quiet,
+        )
     if documents and not dry_run and not quiet:
         note(state_line(settings))
     not_looked_into(account, quiet=quiet, verbose=verbose)

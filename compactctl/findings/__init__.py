@@ -6,13 +6,13 @@ its theme; it is asked only where the measures that it needs were computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from compactctl.findings import _content, _stability, _summaries, _window
 from compactctl.findings._kinds import Case, Finding, FindingKind, Severity, Situation
 from compactctl.measures._spec import Measured, Trace
 
-__all__ = ["FINDINGS", "Finding", "FindingKind", "Severity", "Situation", "find"]
+__all__ = ["FINDINGS", "Finding", "FindingKind", "Severity", "Situation", "find", "left_out"]
 
 # Their order is that in which findings of one severity are shown.
 FINDINGS: dict[str, FindingKind] = {
@@ -28,7 +28,7 @@ def find(trace: Trace, measured: Mapping[str, Measured], situation: Situation) -
     """
     if not measured:
         return ()
-    names = {key.partition(".")[0] for key in measured}
+    names = _owners(measured)
     case = Case(trace, measured, situation)
     found: list[Finding] = []
     for kind in FINDINGS.values():
@@ -41,3 +41,19 @@ def find(trace: Trace, measured: Mapping[str, Measured], situation: Situation) -
             found.append(Finding(kind.id, severity, shown.turns, shown.figures, shown.message, advice))
     order = list(Severity)
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
+
+
+def left_out(measures: Iterable[str]) -> int:
+    """Count the kinds that are not looked for where only these measures, or measures of these keys, are computed.
+
+    >>> left_out(["none"]) == len(FINDINGS), left_out(["all"])
+    (True, 0)
+    """
+    names = _owners(measures)
+    if "all" in names:
+        return 0
+    return sum(1 for kind in FINDINGS.values() if not names.issuperset(kind.needs) or "none" in names)
+
+
+def _owners(keys: Iterable[str]) -> set[str]:
+    return {key.partition(".")[0] for key in keys}

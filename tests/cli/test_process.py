@@ -42,7 +42,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60)
 
 
-@pytest.mark.parametrize("words", ["--version", "--help", "replay --help", f"replay {SAMPLE} -n --measures none"])
+@pytest.mark.parametrize("words", ["--version", "--help", "replay --help", f"replay {SAMPLE} -n -q --measures none"])
 def test_a_full_disk_behind_stdout_is_5_and_a_closed_stdout_is_quiet(words: str) -> None:
     """``>/dev/full`` is told in one line with exit status 5; ``>&-`` says nothing at all."""
     full, closed = shell(f"$C {words} >/dev/full"), shell(f"$C {words} >&-")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from compactctl.findings import FINDINGS
 from tests.cli.conftest import Command
 
 LONG = "long-migration-permanent-emergency.jsonl"
@@ -85,6 +86,18 @@ def test_the_table_shows_the_notices_and_the_bound(command: Command, samples: Pa
     assert "tail: 6 preserved" in ran.out
     assert "without compaction" in ran.out
     assert ran.out.isprintable() or "\x1b" not in ran.out
+
+
+def test_findings_that_are_not_looked_for_are_counted(command: Command, samples: Path) -> None:
+    """Fewer measures find less: how many kinds of findings were looked for is said, unless all were."""
+    told = {
+        measures: command("replay", samples / LONG, "-n", "--measures", measures).err
+        for measures in ("none", "m8", "all")
+    }
+    words = "kinds of findings were looked for: --measures leaves out what the others need"
+    assert told["none"] == f"0 of {len(FINDINGS)} {words}\n"
+    assert 0 < int(told["m8"].split()[0]) < len(FINDINGS)
+    assert words not in told["all"]
 
 
 def test_verbose_shows_each_compaction(command: Command, samples: Path) -> None:
