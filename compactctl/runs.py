@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactctl.context.counting import Meter
 from compactctl.context.growth import Growth, Run
@@ -18,7 +18,6 @@ from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
 from compactctl.context.view import Base
-from compactctl.findings import Finding, Situation, find
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.measures._alike import with_known
 from compactctl.measures._load import load_of
@@ -44,6 +43,9 @@ from compactctl.ports import (
 )
 from compactctl.replay import Limits, Plan, base_of, overhead_weight, walk
 from compactctl.settings import canonical
+
+if TYPE_CHECKING:
+    from compactctl.findings import Finding
 
 # What the error of a compaction holds whose summary failed, as harness9 words it.
 SUMMARY_FAILED = "LLM summary failed"
@@ -441,6 +443,9 @@ def _judged(
     if figures_only:
         # One of many replays, as a rule: some went as one before did.
         return {"measures": measure_all(with_known(trace), chosen)}
+    # The kinds of findings are not loaded where nobody looks for any.
+    from compactctl.findings import Situation, find
+
     measured = measure_all(trace, chosen)
     situation = Situation(
         setup.spec.name,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +16,12 @@ import orjson
 import compactctl
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.cli._workers import FORKS, shared_out
-from compactctl.compactors._user import PACKAGE
 from compactctl.errors import CompactctlError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.ports import BlobStore, Summarizer
-from compactctl.registry import names
 from compactctl.runs import SUMMARY_FAILED, Setup, Workbench, run
 from compactctl.settings import Resolved, canonical
-from compactctl.summarizers.opaque import OpaqueSummarizer
 from compactctl.tuning.figures import figures_of
 
 if TYPE_CHECKING:
@@ -91,7 +87,8 @@ def characters(session: Session) -> int:
 def tasks_of(sessions: Sequence[Session], points: int) -> list[Task]:
     """Cut the work into tasks; they depend on the sessions and points alone, so that a resumed run cuts alike.
 
-    The last ones are small, so that no process works for long while the others have nothing left to do.
+    The last ones are small, so that no process works for long while the others have nothing left to do. The very first
+    is a single point where its session is cut: what its replay finds out, the others share.
     """
     sizes = [max(characters(session), 1) for session in sessions]
     left = sum(sizes) * points
@@ -101,7 +98,8 @@ def tasks_of(sessions: Sequence[Session], points: int) -> list[Task]:
         least = max(1, _CHARACTERS_WORTH_A_TASK // size)
         first = 0
         while first < points:
-            last = min(first + min(most, max(least, left // (_PART_OF_THE_REST * size))), points)
+            share = min(most, max(least, left // (_PART_OF_THE_REST * size)))
+            last = min(first + (1 if not tasks and share < points else share), points)
             tasks.append(Task(at, first, last))
             left -= size * (last - first)
             first = last
@@ -174,23 +172,6 @@ class _Bench:
         self.bench: Workbench | None = None
         self.summarizer: Summarizer | None = None
 
-    def prepare(self, task: Task) -> None:
-        """Make ready what all points of a task's session share, by a replay that asks no model and is not counted.
-
-        A user's own compactor is not run for that: nobody knows what it does each time.
-        """
-        if self.plan.settings["compactor"] not in names(PACKAGE):
-            return
-        with suppress(CompactctlError):
-            run(
-                self._ready(task),
-                self.setups[task.first],
-                summarizer=OpaqueSummarizer(),
-                measures=self.plan.measures,
-                skip=True,
-                figures_only=True,
-            )
-
     def perform(self, task: Task) -> Done:
         """Replay the points of a task."""
         try:
@@ -232,6 +213,8 @@ def _here(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task]) -> Ite
 
 def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
     bench = _Bench(sessions, plan)
-    if FORKS and len(tasks) > 1 and tasks[0].session == tasks[1].session:
-        bench.prepare(tasks[0])
+    # What the first replay of a session works out, forked processes share.
+    if FORKS and tasks[0].session == tasks[1].session and tasks[0].last - tasks[0].first == 1:
+        yield bench.perform(tasks[0])
+        tasks = tasks[1:]
     yield from shared_out(bench.perform, tasks, jobs)

@@ -9,7 +9,7 @@ from compactctl.ports import BlobStore
 from compactctl.summarizers._cassette import CassetteChat, CassetteFile
 from compactctl.summarizers._chat import Chat
 from compactctl.summarizers._model import ModelSummarizer
-from compactctl.summarizers._options import CommonSettings
+from compactctl.summarizers._settings import CommonSettings
 from compactctl.summarizers._spending import MeteredChat, Spending
 
 

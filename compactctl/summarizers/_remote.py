@@ -17,8 +17,8 @@ from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._endpoint import check_endpoint
 from compactctl.summarizers._failure import Failure, failure
 from compactctl.summarizers._http import Guard
-from compactctl.summarizers._options import RemoteSettings
 from compactctl.summarizers._secret import Redactor, Secret, read_secret
+from compactctl.summarizers._settings import RemoteSettings
 
 
 class RemoteChat(ABC):

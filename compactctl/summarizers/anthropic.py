@@ -14,8 +14,8 @@ from compactctl.summarizers._chat import Completion, Prompt, read_usage
 from compactctl.summarizers._failure import Failure
 from compactctl.summarizers._http import is_stream, json_object, sse_events
 from compactctl.summarizers._model import ModelSummarizer
-from compactctl.summarizers._options import RemoteSettings
 from compactctl.summarizers._remote import RemoteChat
+from compactctl.summarizers._settings import RemoteSettings
 
 DEFAULT_URL = "https://api.anthropic.com"
 _STOPS = {

@@ -24,8 +24,8 @@ from compactctl.summarizers._calls import Attempt, Caller, CallError, Limits
 from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._failure import Failure
 from compactctl.summarizers._model import ModelSummarizer
-from compactctl.summarizers._options import CommonSettings
 from compactctl.summarizers._secret import Redactor, Secret
+from compactctl.summarizers._settings import CommonSettings
 
 _ERROR_BYTES = 4096
 _KEY_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")

@@ -20,8 +20,9 @@ from compactctl.ports import SummaryReply, SummaryRequest
 from compactctl.summarizers import anthropic, openai
 from compactctl.summarizers._build import model_summarizer
 from compactctl.summarizers._model import ModelSummarizer
-from compactctl.summarizers._options import RemoteSettings, resolve
+from compactctl.summarizers._options import resolve
 from compactctl.summarizers._remote import RemoteChat
+from compactctl.summarizers._settings import RemoteSettings
 
 from .conftest import (
     ANCHOR_BLOCK,
