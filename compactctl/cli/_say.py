@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactctl.errors import CompactctlError, worst
 from compactctl.reports._safe import safe
 from compactctl.reports._words import quantity
 
 if TYPE_CHECKING:
+    from compactctl.model import Session
     from compactctl.transcripts import Account
 
 MOST_WARNINGS = 20
@@ -30,6 +31,39 @@ def notes(messages: Iterable[str], *, quiet: bool = False) -> None:
         note(f"warning: {message}", quiet=quiet)
     if len(listed) > MOST_WARNINGS:
         note(f"and {quantity(len(listed) - MOST_WARNINGS, 'more warning')}", quiet=quiet)
+
+
+class Told(NamedTuple):
+    """What there is to say of how a session was read."""
+
+    session_id: str
+    warnings: Sequence[str]
+    skipped: int
+
+    @classmethod
+    def by(cls, session: Session) -> Told:
+        """Say it of a session."""
+        return cls(session.id, session.warnings, len(session.lines.skipped))
+
+    @classmethod
+    def within(cls, document: Mapping[str, Any]) -> Told:
+        """Say it of a session's document."""
+        return cls(document["session_id"], document["warnings"], document["lines_skipped"])
+
+
+def input_notes(account: Account, sessions: Iterable[Told], *, quiet: bool = False) -> None:
+    """Write what was not as it should be with the inputs: sessions with warnings or skipped lines, files without any.
+
+    For the commands that show sessions together: a figure over them must not hide what is missing in one.
+    """
+    lines: list[str] = []
+    for session in sessions:
+        lines.extend(f"{session.session_id}: {words}" for words in session.warnings)
+        if session.skipped:
+            skipped = quantity(session.skipped, "line")
+            lines.append(f"{session.session_id}: {skipped} skipped (`compactctl inspect` says which and why)")
+    notes(lines, quiet=quiet)
+    not_looked_into(account, quiet=quiet, verbose=True)
 
 
 def not_looked_into(account: Account, *, quiet: bool = False, verbose: bool = False) -> None:

@@ -17,7 +17,7 @@ from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
 from compactctl.cli._judge import JudgedSession, differences, read_baseline, write_baseline
 from compactctl.cli._output import write
-from compactctl.cli._say import note, notes, problems, progress
+from compactctl.cli._say import Told, input_notes, note, notes, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.errors import CompactctlError, NothingMatchedError, SettingsError, SummarizerError, UsageError
@@ -140,7 +140,9 @@ def check(
         fail_on=str(level),
         baseline=str(baseline) if baseline is not None else None,
         differences=list(other),
+        ignored_inputs=dict(account.ignored),
     )
+    input_notes(account, map(Told.within, documents), quiet=quiet)
     notes((f"not the same as the baseline: {words}" for words in other), quiet=quiet)
     if needs and baseline is None:
         note("warning: budgets against a baseline need --baseline FILE")

@@ -13,7 +13,7 @@ from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
 from compactctl.cli._output import write
-from compactctl.cli._say import note, notes, problems, progress
+from compactctl.cli._say import Told, input_notes, note, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, refuse_idle_flags, with_summarizer
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.compactors._user import load_compactor
@@ -111,7 +111,6 @@ def compare(
                 documents.append(result.document)
                 figures.append(result.figures)
                 failures.extend(result.failures)
-                notes(result.warnings, quiet=quiet)
     except KeyboardInterrupt:
         statuses.append(130)
         note("interrupted; what was done so far is shown")
@@ -122,7 +121,8 @@ def compare(
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to compare on; name a transcript"))
     if documents:
-        write(_document(setups, documents, figures), wanted, include_text=False, quiet=quiet)
+        write(_document(setups, documents, figures, account), wanted, include_text=False, quiet=quiet)
+    input_notes(account, map(Told.within, documents), quiet=quiet)
     return problems([*account.problems, *errors], statuses)
 
 
@@ -195,7 +195,6 @@ class _Compared:
     document: dict[str, Any]
     figures: list[Mapping[str, Measured]]
     failures: list[str]
-    warnings: tuple[str, ...]
 
 
 def _task(session: Session, job: _Job) -> _Compared:
@@ -227,13 +226,14 @@ def _task(session: Session, job: _Job) -> _Compared:
         "real_tokens_from": bench.real[1],
         "compared": compared,
     }
-    return _Compared(document, found, failures, tuple(session.warnings))
+    return _Compared(document, found, failures)
 
 
 def _document(
     setups: Mapping[str, Rival],
     documents: Sequence[dict[str, Any]],
     figures: Sequence[Sequence[Mapping[str, Measured]]],
+    account: Account,
 ) -> dict[str, Any]:
     keys = known_keys()
     overall = [
@@ -244,4 +244,7 @@ def _document(
     shown = list(figures[0][0])
     settings = {"compactors": {name: rival.setup.settings() for name, rival in setups.items()}}
     units = {key: keys[key].unit for key in shown}
-    return root_document("compare", settings, documents, figures=shown, units=units, overall=overall)
+    ignored = dict(account.ignored)
+    return root_document(
+        "compare", settings, documents, figures=shown, units=units, overall=overall, ignored_inputs=ignored
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import write_file
-from compactctl.cli._say import note, problems, progress
+from compactctl.cli._say import Told, input_notes, note, problems, progress
 from compactctl.cli._settings_file import toml_value
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
@@ -81,6 +82,7 @@ def init(
     found = opt.inputs(paths or (), settings, also=[("--output", write)] if str(write) != "-" else [])
     account = Account()
     rows: list[Mapping[str, Measured]] = []
+    told: list[Told] = []
     errors: list[CompactctlError] = []
     with progress(quiet=quiet) as show:
         for result in (
@@ -99,7 +101,8 @@ def init(
             if isinstance(result, Failed):
                 errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
             else:
-                rows.append(result)
+                rows.append(result.figures)
+                told.append(result.told)
     if paths and not rows and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to take budgets from; name a transcript"))
     if not paths or rows:
@@ -109,10 +112,19 @@ def init(
         else:
             write_file(write, [content.encode()])
             note(f"wrote {write}; `compactctl check` holds sessions to it", quiet=quiet)
+    input_notes(account, told, quiet=quiet)
     return problems([*account.problems, *errors])
 
 
-def _task(session: Session, settings: Resolved) -> Mapping[str, Measured]:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a session holds today."""
+
+    told: Told
+    figures: Mapping[str, Measured]
+
+
+def _task(session: Session, settings: Resolved) -> _Held:
     bench = workbench(settings, session)
     outcome = run(
         bench,
@@ -122,7 +134,7 @@ def _task(session: Session, settings: Resolved) -> Mapping[str, Measured]:
         skip=True,
         figures_only=True,
     )
-    return figures_of(outcome)
+    return _Held(Told.by(session), figures_of(outcome))
 
 
 def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mapping[str, Measured]]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
 from compactctl.cli._output import write, write_file
-from compactctl.cli._say import note, problems
+from compactctl.cli._say import Told, input_notes, note, problems
 from compactctl.cli._summarizer import announce, bill, failed_summaries
 from compactctl.cli._sweep import BATCH_CHARACTERS, Done, Figures, Memory, Plan, characters, sweep
 from compactctl.cli._work import Work, make_summarizer, setup_of
@@ -140,8 +140,11 @@ def tune(
     complete = len(numbers) == len(points) and not statuses
     options = [points[number] for number in numbers]
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
-    document = root_document("tune", setup.settings(), [_head(session) for session in sessions], **body)
+    heads = [_head(session) for session in sessions]
+    ignored = dict(account.ignored)
+    document = root_document("tune", setup.settings(), heads, **body, ignored_inputs=ignored)
     write(document, wanted, include_text=False, quiet=quiet)
+    input_notes(account, map(Told.by, sessions), quiet=quiet)
     if write_ is not None:
         _write_settings(write_, document, setup)
     return problems([*account.problems, *errors], statuses)

@@ -1,0 +1,49 @@
+"""Commands that show sessions together say what they could not read: a figure over all must not hide a gap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+LONG = "long-migration-permanent-emergency.jsonl"
+COMMANDS = {
+    "check": ("check", "in", "--config", "b.toml"),
+    "tune": ("tune", "in", "--grid", "soft=0.7", "-n"),
+    "compare": ("compare", "in"),
+    "init": ("init", "in", "-o", "-"),
+}
+
+
+@pytest.fixture
+def folder(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one good transcript, one that was cut within a line, an empty one and one that is none."""
+    monkeypatch.chdir(tmp_path)
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    (inputs / "good.jsonl").write_bytes((samples / "short-healthy-fix.jsonl").read_bytes())
+    (inputs / "cut.jsonl").write_bytes((samples / LONG).read_bytes()[:90_000])
+    (inputs / "empty.jsonl").touch()
+    (inputs / "noise.jsonl").write_bytes(bytes(range(256)) * 12)
+    Path("b.toml").write_text('budgets = [{measure = "m5.faults", max = 0}]\n')
+    return inputs
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_could_not_be_read_is_told(name: str, folder: Path, command: Command) -> None:
+    """Skipped lines are told by session, files without a session by reason; -q leaves both out."""
+    told = command(*COMMANDS[name])
+    assert told.status == 0
+    assert "b984967e-d0cc-46c7-ada9-6449f83fe2c3: 1 line skipped (`compactctl inspect` says which and why)" in told.err
+    assert "not looked into: 1 no message: in/empty.jsonl\n" in told.err
+    assert "not looked into: 1 no transcript: in/noise.jsonl\n" in told.err
+    assert "not looked into" not in command(*COMMANDS[name], "-q").err
+
+
+@pytest.mark.parametrize("name", ["check", "tune", "compare"])
+def test_the_json_counts_them(name: str, folder: Path, command: Command) -> None:
+    """`ignored_inputs` holds the files of a folder that gave no session, by reason."""
+    found = command(*COMMANDS[name], "-f", "json").json()
+    assert found["ignored_inputs"] == {"no message": 1, "no transcript": 1}
