@@ -250,6 +250,11 @@ _TABLES = ("set", "budgets", "prices")
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
+def setting_named(name: str) -> Setting:
+    """Give the setting of that name, which must be one."""
+    return _BY_NAME[name]
+
+
 def parse_file(content: str, path: str) -> Mapping[str, Any]:
     """Read a settings file; in a ``pyproject.toml`` the table ``[tool.compactctl]``. Raises SettingsError."""
     try:

@@ -146,7 +146,7 @@ def tune(
     write(document, wanted, include_text=False, quiet=quiet)
     input_notes(account, map(Told.by, sessions), quiet=quiet)
     if write_ is not None:
-        _write_settings(write_, document, setup)
+        _write_settings(write_, document, setup, settings)
     return problems([*account.problems, *errors], statuses)
 
 
@@ -293,9 +293,9 @@ def _head(session: Session) -> dict[str, Any]:
     }
 
 
-def _write_settings(path: Path, document: dict[str, Any], setup: Setup) -> None:
-    """Write the chosen options, if any, into a settings file."""
-    from compactctl.cli._settings_file import with_options
+def _write_settings(path: Path, document: dict[str, Any], setup: Setup, settings: Resolved) -> None:
+    """Write the chosen options, if any, into a settings file, with all that they were chosen under."""
+    from compactctl.cli._settings_file import SHAPING, Choice, with_choice
     from compactctl.reports._tuning import how_found
 
     chosen = document["recommendation"]["options"]
@@ -304,8 +304,11 @@ def _write_settings(path: Path, document: dict[str, Any], setup: Setup) -> None:
         return
     try:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        content = with_options(before, str(path), setup.spec, chosen, how_found(document))
+        choice = Choice(setup.spec, chosen, setup.options, {name: settings[name] for name in SHAPING})
+        content = with_choice(before, str(path), choice, how_found(document))
         write_file(path, [content.encode()], "--write")
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"--write {path}: {error}") from error
     note(f"wrote {path}")
+    if settings["summarizer"] not in ("stub", "opaque"):
+        note(f"model and endpoint of {settings['summarizer']} are not written: they stay with the command line")

@@ -18,10 +18,9 @@ COMMANDS = {
 
 
 @pytest.fixture
-def folder(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(samples: Path, command: Command) -> Path:
     """A folder with one good transcript, one that was cut within a line, an empty one and one that is none."""
-    monkeypatch.chdir(tmp_path)
-    inputs = tmp_path / "in"
+    inputs = Path("in")
     inputs.mkdir()
     (inputs / "good.jsonl").write_bytes((samples / "short-healthy-fix.jsonl").read_bytes())
     (inputs / "cut.jsonl").write_bytes((samples / LONG).read_bytes()[:90_000])

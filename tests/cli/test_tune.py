@@ -8,12 +8,17 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import pytest
 
-from compactctl.settings import parse_file
+from compactctl.cli._settings_file import SHAPING, Choice, with_choice
+from compactctl.errors import SettingsError
+from compactctl.ports import CompactorSpec
+from compactctl.registry import plugin
+from compactctl.settings import compactor_options, parse_file, setting_named
 from tests.cli.conftest import Command
 from tests.tuning import known
 
@@ -110,27 +115,97 @@ def test_every_format_is_written_from_one_search(command: Command, corpus: Path,
     assert command("tune", corpus, *GRID, "-f", "html").status == 2
 
 
-def test_write_puts_the_choice_into_the_settings_file_and_leaves_the_rest(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """--write changes the option's lines under a comment of how they were found; comments and budgets stay."""
-    from compactctl.cli._settings_file import with_options
-    from compactctl.ports import CompactorSpec
-    from compactctl.registry import plugin
+def chosen(
+    options: dict[str, object],
+    path: str = "compactctl.toml",
+    fixed: dict[str, object] | None = None,
+    **settings: object,
+) -> Callable[[str], str]:
+    """Write a choice of these options, under these settings, into the content of a file."""
+    spec = plugin("compactctl.compactors", CompactorSpec, str(settings.get("compactor", "progressive")), "compactor")
+    others = compactor_options(spec, {**(fixed or {}), **options})
+    under = {name: settings.get(name, setting_named(name).default) for name in SHAPING}
+    return lambda content: with_choice(content, path, Choice(spec, options, others, under), ["found by trying."])
 
-    spec = plugin("compactctl.compactors", CompactorSpec, "progressive", "compactor")
-    before = (
-        '# mine\nwindow = 1000\n\n[set]\nsoft = 0.65 # short\ntail = 8\n\n[[budgets]]\nmeasure = "tokens"\nmax = 1\n'
-    )
-    after = with_options(before, "compactctl.toml", spec, {"soft_threshold": 0.7}, ["found by trying."])
+
+def test_write_puts_the_choice_into_the_settings_file_and_leaves_the_rest() -> None:
+    """--write changes the option's lines under a comment of how they were found; comments and budgets stay."""
+    before = '# mine\n[set]\nsoft = 0.65 # short\ntail = 8\n\n[[budgets]]\nmeasure = "tokens"\nmax = 1\n'
+    after = chosen({"soft_threshold": 0.7}, fixed={"tail": 8})(before)
     assert after == (
-        "# mine\nwindow = 1000\n\n[set]\n# tune: found by trying.\nsoft_threshold = 0.7\ntail = 8\n\n"
+        "# mine\n[set]\n# tune: found by trying.\nsoft_threshold = 0.7\ntail = 8\n\n"
         '[[budgets]]\nmeasure = "tokens"\nmax = 1\n'
     )
-    again = with_options(after, "compactctl.toml", spec, {"soft_threshold": 0.72}, ["found again."])
-    assert "found by trying" not in again
-    assert parse_file(again, "compactctl.toml")["set"] == {"soft_threshold": 0.72, "tail": 8}
-    assert parse_file(with_options("", "compactctl.toml", spec, {"tail": 4}, []), "x")["set"] == {"tail": 4}
+    again = chosen({"soft_threshold": 0.72}, fixed={"tail": 8})(after)
+    assert again == after.replace("0.7\n", "0.72\n")
+    assert parse_file(chosen({"min_tail_messages": 4})(""), "x")["set"] == {"min_tail_messages": 4}
+
+
+def test_write_keeps_what_the_choice_was_made_under() -> None:
+    """A choice holds under its meter, window, history, ...: these are written, and what the file said is replaced."""
+    before = 'meter = "bytes4"\nwindow = "128k" # mine\noverhead = 50\n\n[set]\ntail = 8\n'
+    under = {"meter": "calibrated", "window": 128_000, "history": "write-back"}
+    after = chosen({"soft_threshold": 0.7}, fixed={"full": 0.9}, **under)(before)
+    table = parse_file(after, "compactctl.toml")
+    # overhead was 0 in the search; tail was 6, its default, and full was given.
+    assert table == {
+        "history": "write-back",
+        "meter": "calibrated",
+        "window": "128k",
+        "overhead": 0,
+        "set": {"min_tail_messages": 6, "full_threshold": 0.9, "soft_threshold": 0.7},
+    }
+    assert 'window = "128k" # mine\n' in after
+
+
+def test_a_replay_under_the_written_file_is_one_under_the_choice(command: Command, corpus: Path) -> None:
+    """What `tune --write` leaves behind gives `check` and `replay` the very settings that were searched under."""
+    under = ("--overhead", "4", "--summarizer", "opaque", "--summary-tokens", "50")
+    under += ("--set", "soft=0.6", "--set", "warn=0.5", "--window", "20k")
+    ran = command("tune", corpus, *GRID, *under, "--write", "compactctl.toml", "-n", "-f", "json")
+    chosen = ran.json()["recommendation"]["options"]
+    assert chosen is not None
+    replayed = command("replay", corpus, "-n", "-f", "json", "--measures", "none").json()["settings"]
+    searched = ran.json()["settings"]
+    assert replayed["options"] == searched["options"] | chosen
+    assert {**replayed, "options": {}} == {**searched, "options": {}}
+
+
+def test_write_takes_the_options_of_another_compactor_out() -> None:
+    """A file that held another compactor's options would be refused with the new one."""
+    before = 'compactor = "dsh"\n[set]\nprune = 0.2 # of dsh\nearly.warn = 0.4\n'
+    after = chosen({"soft_threshold": 0.7}, compactor="harness9")(before)
+    assert parse_file(after, "compactctl.toml") == {
+        "compactor": "harness9",
+        "set": {"early": {"warn": 0.4}, "soft_threshold": 0.7},
+    }
+
+
+OTHER = "[tool.other]\nx = 1\n"
+
+
+@pytest.mark.parametrize("before", ["", OTHER, f"[tool.compactctl]\njobs = 2\n\n{OTHER}"])
+def test_write_into_a_pyproject(before: str) -> None:
+    """In a pyproject.toml settings and options stand in their tables, and other tools' tables stay."""
+    after = chosen({"soft_threshold": 0.7}, "pyproject.toml", history="write-back")(before)
+    found = dict(parse_file(after, "pyproject.toml"))
+    assert found.pop("jobs", 2) == 2
+    assert found == {"history": "write-back", "set": {"soft_threshold": 0.7}}
+    assert (OTHER in after) == (OTHER in before)
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ("protect = [\n'a',\n]\n", "not written one a line|not valid TOML"),
+        ("window = 'wide'\n", "window: 'wide' is not"),
+        ("set = {tail = 3}\n", r"write its set as a table"),
+    ],
+)
+def test_a_file_that_tune_cannot_change_is_left_alone(before: str, words: str) -> None:
+    """What cannot be changed line by line is told, and no half of it is written."""
+    with pytest.raises(SettingsError, match=words):
+        chosen({"soft_threshold": 0.7})(before)
 
 
 def test_nothing_is_written_where_nothing_is_recommended(command: Command, tmp_path: Path) -> None:
