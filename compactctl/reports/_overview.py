@@ -10,9 +10,11 @@ from typing import Any
 
 from compactctl.measures._spec import dollars
 from compactctl.model import Tier
+from compactctl.registry import names
 from compactctl.reports._words import percent, quantity, tokens
 
 SEVERITIES = ("error", "warn", "info")
+MEASURES = "compactctl.measures"
 COST, BOUND_COST, SUMMARIZER_SHARE = "m3.cost_usd", "m3.uncompacted_cost_usd", "m4.cost_share"
 SENT, SENT_SHARE = "m2.tokens_sent", "m2.share_of_uncompacted"
 
@@ -140,16 +142,25 @@ def cost_words(sessions: Sequence[Session]) -> str:
         return "cost n/a"
     whole = sum(figure(session, COST) or 0.0 for session in priced)
     bound = sum(figure(session, BOUND_COST) or 0.0 for session in priced)
-    summaries = sum((figure(session, COST) or 0.0) * (figure(session, SUMMARIZER_SHARE) or 0.0) for session in priced)
-    of = (
-        f" ({len(priced)} of {quantity(len(sessions), unit_of(sessions))} with a price)"
-        if len(priced) < len(sessions)
-        else ""
-    )
+    shares = [_for_summaries(session) for session in priced]
+    known = [share for share in shares if share is not None]
+    summaries = dollars(sum(known) if known else None)
+    if known and len(known) < len(priced):
+        summaries = f"at least {summaries}"
+    everything = quantity(len(sessions), unit_of(sessions))
+    of = f" ({len(priced)} of {everything} with a price)" if len(priced) < len(sessions) else ""
     return (
-        f"cost {dollars(whole)} US dollars, of which {dollars(summaries)} for the summarizer; {dollars(bound)} without "
+        f"cost {dollars(whole)} US dollars, of which {summaries} for the summarizer; {dollars(bound)} without "
         f"compaction{of}"
     )
+
+
+def _for_summaries(session: Session) -> float | None:
+    """Give what a session's summarizer cost; None where the run did not compute its share."""
+    if session["summarizer_calls"] == 0:
+        return 0.0
+    cost, share = figure(session, COST), figure(session, SUMMARIZER_SHARE)
+    return None if cost is None or share is None else cost * share
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +194,11 @@ def coverage(sessions: Sequence[Session]) -> list[Gap]:
                 f"{quantity(session['lines_skipped'], 'line')} of the transcript",
                 "they could not be read (see `inspect`)",
             )
-        if session["turns"] is not None and not session["measures"]:
-            count("all measures", "the run computed none")
+        if session["turns"] is not None:
+            computed = {key.partition(".")[0] for key in session["measures"]}
+            for name in names(MEASURES):
+                if name not in computed:
+                    count(name, "the run left it out (--measures)" if computed else "the run computed no measure")
     alike: dict[tuple[str, int], list[str]] = {}
     for (what, reason), number in sorted(counts.items()):
         alike.setdefault((reason, number), []).append(what)

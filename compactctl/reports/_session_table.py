@@ -102,6 +102,18 @@ def session_table(sessions: Sequence[Session], paper: Paper, *, most: int | None
         more = quantity(len(sessions) - most, f"more {unit_of(sessions)}")
         paper.wrapped(f"worst first; {more} in --format csv, json, ... and in `report`", "")
     paper.wrapped(LEGEND, "", "dim")
+    if partial := _partial_sums(sessions):
+        paper.wrapped(f"sums of those that have it: {partial}", "", "dim")
+
+
+def _partial_sums(sessions: Sequence[Session]) -> str:
+    """Say of which sums over all some sessions have no part, and how many do; empty where all have."""
+    known = {
+        name: sum(figure(session, key) is not None for session in sessions)
+        for name, key in (("real tokens", SENT), ("cost", COST))
+    }
+    parts = [f"{name} of {number:,}" for name, number in known.items() if 0 < number < len(sessions)]
+    return f"{', '.join(parts)} of {quantity(len(sessions), unit_of(sessions))}" if parts else ""
 
 
 def row_names(sessions: Sequence[Session], width: int | None) -> list[str]:

@@ -120,6 +120,21 @@ def test_runs_are_counted_as_runs(command: Command, samples: Path) -> None:
     assert "2 of 2 runs compact, 2 reach Emergency" in Path("r.html").read_text()
 
 
+def test_a_run_with_fewer_measures_is_told_as_such(command: Command, samples: Path) -> None:
+    """What a run left out is no zero: no summarizer cost is claimed, sums say whose they are, and the rest is listed."""
+    for name in (LONG, "short-healthy-fix", "one-batch-none-to-emergency"):
+        command("replay", samples / f"{name}.jsonl", "--state-dir", "s", "-q")
+    command("replay", samples / f"{LONG}.jsonl", "--set", "soft=0.6", "--measures", "m3", "--state-dir", "s", "-q")
+    alone = command("report", LONG_ID, "--state-dir", "s").out
+    together = command("report", "--state-dir", "s").out
+
+    assert "of which n/a for the summarizer" in alone
+    assert "m1, m2, m4, m5, m6, m7, m8: the run left it out (--measures)\n" in alone
+    assert "of which at least 0.00 for the summarizer" in together
+    assert "sums of those that have it: real tokens of 2 of 3 sessions\n" in together
+    assert "the run left it out (--measures) (1 of 3 sessions)\n" in together
+
+
 @pytest.mark.parametrize("format", ["csv", "markdown", "jsonl", "json"])
 def test_inspect_in_other_formats(format: str, command: Command, samples: Path) -> None:
     """The facts of each session are there in every format that inspect has."""
