@@ -121,7 +121,7 @@ def test_runs_are_counted_as_runs(command: Command, samples: Path) -> None:
 
 
 def test_a_run_with_fewer_measures_is_told_as_such(command: Command, samples: Path) -> None:
-    """What a run left out is no zero: no summarizer cost is claimed, sums say whose they are, and the rest is listed."""
+    """What a run left out is no zero: no summarizer cost is claimed, sums say whose they are, the rest is listed."""
     for name in (LONG, "short-healthy-fix", "one-batch-none-to-emergency"):
         command("replay", samples / f"{name}.jsonl", "--state-dir", "s", "-q")
     command("replay", samples / f"{LONG}.jsonl", "--set", "soft=0.6", "--measures", "m3", "--state-dir", "s", "-q")
