@@ -136,7 +136,7 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
 
 
 def _effect(axes: Axes, document: Mapping[str, Any], at: int) -> None:
-    """Draw the mean of each objective at each value of one parameter, as a share of its largest mean."""
+    """Draw each objective at each value of one parameter, all others being equal, as a share of its largest."""
     effect = document["sensitivity"][at]
     places = list(range(len(effect["values"])))
     for number, objective in enumerate(document["objectives"]):
@@ -152,7 +152,7 @@ def _effect(axes: Axes, document: Mapping[str, Any], at: int) -> None:
     step = max(1, -(-len(places) // 10))
     axes.set_xticks(places[::step], [value_words(value) for value in effect["values"][::step]])
     axes.set_xlabel(label(effect["name"]))
-    axes.set_ylabel("mean / its largest")
+    axes.set_ylabel("level / its largest, others equal")
     axes.legend(frameon=True, framealpha=1, edgecolor="#8a8f98")
     axes.grid(axis="y", alpha=0.3)
 

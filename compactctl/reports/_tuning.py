@@ -112,6 +112,7 @@ def _recommendation(found: Recommendation, options: Sequence[Mapping[str, Any]])
             },
         },
         "best": found.best,
+        "nearest": found.nearest,
         "against_present": {
             "tuning": _intervals(found.tuning),
             "held_out": _intervals(found.held_out),

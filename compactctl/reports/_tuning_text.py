@@ -60,6 +60,8 @@ def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
     found = document["recommendation"]
     paper.line(f"Recommended: {verdict_words(document)}", "bold")
     paper.wrapped(safe(found["reason"]), "  ")
+    if found["nearest"] is not None:
+        paper.line(safe(f"  the nearest to it: {options_words(document['points'][found['nearest']]['options'])}"))
     if found["best"] is None:
         paper.line()
         return
@@ -220,7 +222,7 @@ def heat(document: Mapping[str, Any], name: str) -> list[list[float | None]]:
 
 def _sensitivity(document: Mapping[str, Any], paper: Paper) -> None:
     objectives = document["objectives"]
-    paper.line("How much each parameter matters alone: largest less smallest mean over its values", "bold")
+    paper.line("How much each parameter matters, all others being equal: the most that its values are apart", "bold")
     rows = [["parameter", *(o["name"] for o in objectives)]]
     for effect in document["sensitivity"]:
         rows.append([effect["name"], *(_spread(o, effect["spread"][o["name"]]) for o in objectives)])

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from compactctl.tuning.effects import Effect, effects_of
 from compactctl.tuning.figures import REAL_PEAK, TOKENS, Objective, Pool, pooled
 from compactctl.tuning.gates import Gate, Row, gate_value, gates_left_out, gates_of
 from compactctl.tuning.grid import Grid
@@ -47,23 +48,12 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """What one parameter does alone: the mean of each objective at each of its values, and how far they are apart.
-
-    ``spread`` is the largest less the smallest mean: a share of the smallest for amounts, the difference for shares.
-    """
-
-    name: str
-    means: Mapping[str, tuple[float | None, ...]]
-    spread: Mapping[str, float | None]
-
-
-@dataclass(frozen=True, slots=True)
 class Recommendation:
     """The point to take, or None and why not.
 
     ``best`` is the point that was looked at most closely, taken or not, ``flat`` the points around it that are as good.
     Differences are those between it and the present setting, by objective; None where it is the present setting.
+    ``nearest`` is the point that comes nearest to passing all gates, where none does.
     """
 
     number: int | None
@@ -72,6 +62,7 @@ class Recommendation:
     flat: tuple[int, ...] = ()
     tuning: Mapping[str, Interval | None] | None = None
     held_out: Mapping[str, Interval | None] | None = None
+    nearest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +122,8 @@ def decide(
         parts,
         tuple(judged),
         present,
-        tuple(_effect(grid, judged, objectives, at) for at in range(len(grid.axes))),
-        choice.recommended(_no_way(judged, rows, gates, nearest)),
+        effects_of(grid, objectives, {o.name: [point.tuning[o.name] for point in judged] for o in objectives}),
+        choice.recommended(nearest, _no_way(judged, rows, gates, nearest)),
         tuple(notes),
     )
 
@@ -235,26 +226,6 @@ def _dominates(one: Judged, other: Judged, objectives: Sequence[Objective]) -> b
     return better
 
 
-def _effect(grid: Grid, judged: Sequence[Judged], objectives: Sequence[Objective], at: int) -> Effect:
-    """Give the mean of each objective at each value of one axis, over whatever the other axes are."""
-    means: dict[str, tuple[float | None, ...]] = {}
-    spread: dict[str, float | None] = {}
-    for objective in objectives:
-        groups: list[list[float]] = [[] for _ in grid.axes[at].values]
-        for places, point in zip(grid.places, judged, strict=False):
-            value = point.tuning[objective.name]
-            if value is not None:
-                groups[places[at]].append(value)
-        listed = tuple(sum(group) / len(group) if group else None for group in groups)
-        known = [mean for mean in listed if mean is not None]
-        means[objective.name] = listed
-        spread[objective.name] = None
-        if known:
-            low, high = min(known), max(known)
-            spread[objective.name] = (high - low) / abs(low) if objective.pool is Pool.SUM and low else high - low
-    return Effect(grid.axes[at].name, means, spread)
-
-
 class _Choice:
     """Finds the point to recommend among judged points."""
 
@@ -280,7 +251,7 @@ class _Choice:
         self.prefer = prefer
         self.tolerance = tolerance
 
-    def recommended(self, no_way: str) -> Recommendation:
+    def recommended(self, nearest: int, no_way: str) -> Recommendation:
         """Give the recommendation, or why there is none; ``no_way`` says what the point nearest to passing fails."""
         if not self._anything_matters():
             return Recommendation(None, "nothing here matters: every setting gives the same figures on these sessions")
@@ -292,7 +263,8 @@ class _Choice:
             return Recommendation(None, f"{self.prefer} was not measured; prefer another objective")
         passing = [point for point in self.judged if not point.broken]
         if not passing:
-            return Recommendation(None, f"no setting passes all gates; the nearest to it has {no_way}")
+            reason = f"no setting passes all gates; the nearest to it has {no_way}"
+            return Recommendation(None, reason, nearest=nearest)
         if self.present.broken:
             return self._rescued(passing)
         able = [point for point in passing if self._no_worse(point)]
