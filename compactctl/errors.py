@@ -19,7 +19,7 @@ The tree:
     ├── LockedError                   6  another process works on this session
     ├── SummarizerError               7  no summary could be had (compactors take their fallback)
     ├── BudgetError                   1  a budget or a baseline failed, verify found damage
-    ├── WorkerLostError              70  a process that worked for this one was ended from outside
+    ├── WorkerError                  70  a process to share the work was not to be had, or was ended from outside
     └── Interrupted                 130  Ctrl-C (143 for SIGTERM)
 """
 
@@ -121,14 +121,22 @@ class BudgetError(CompactctlError):
     exit_status = 1
 
 
-class WorkerLostError(CompactctlError):
-    """A process that worked for the command was ended from outside, as a system does that is short of memory."""
+class WorkerError(CompactctlError):
+    """A process to share the work could not be started, or was ended from outside, as one is for want of memory."""
 
 
 class Interrupted(CompactctlError):
     """The user or the system asked the command to stop."""
 
     exit_status = 130
+
+
+def plain(error: CompactctlError) -> CompactctlError:
+    """Give an error of this module with the same words: a user's own class may be one that cannot be sent or copied."""
+    if type(error).__module__ == __name__:
+        return error
+    known = next(kind for kind in type(error).__mro__ if kind.__module__ == __name__)
+    return known(str(error))  # type: ignore[no-any-return]  # the tree ends in CompactctlError
 
 
 def worst(statuses: list[int] | set[int] | tuple[int, ...]) -> int:

@@ -14,8 +14,8 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from compactctl.cli._workers import begin_worker, end_workers, lost
-from compactctl.errors import CompactctlError
+from compactctl.cli._workers import begin_worker, end_workers, lost, starting
+from compactctl.errors import CompactctlError, plain
 from compactctl.model import Session
 from compactctl.transcripts import Account, Candidate, Found, distinct_ids, empty_roots, load_candidate
 
@@ -75,7 +75,7 @@ class Worker(Generic[Result]):
             try:
                 yield self.task(told, self.context)
             except CompactctlError as error:
-                yield Failed(name.id, error)
+                yield Failed(name.id, plain(error))
 
     def _tidy(self, session: Session) -> None:
         """Collect what earlier sessions may have left, now and then: nobody else does in this process."""
@@ -175,10 +175,11 @@ class _Processes(_Hands[Result]):
     def __init__(
         self, task: Task[Result], context: Any, side_threads: bool, candidates: Sequence[Candidate], jobs: int
     ) -> None:
-        self._pools = [
-            ProcessPoolExecutor(1, initializer=_begin, initargs=(task, context, side_threads, HELD_BYTES // jobs))
-            for _ in range(jobs)
-        ]
+        with starting():
+            self._pools = [
+                ProcessPoolExecutor(1, initializer=_begin, initargs=(task, context, side_threads, HELD_BYTES // jobs))
+                for _ in range(jobs)
+            ]
         loads = [0] * jobs
         self._home: dict[Candidate, ProcessPoolExecutor] = {}
         # Large inputs first, each to the process that has the least: a good balance without moving anything.
@@ -191,7 +192,8 @@ class _Processes(_Hands[Result]):
         end_workers(self._pools, failed=exc[0] is not None)
 
     def identify(self, candidates: Sequence[Candidate]) -> Iterator[tuple[list[Session], Account]]:
-        futures = [self._home[candidate].submit(_identify, candidate) for candidate in candidates]
+        with starting():
+            futures = [self._home[candidate].submit(_identify, candidate) for candidate in candidates]
         return map(_result, futures)
 
     def perform(
@@ -205,7 +207,7 @@ class _Processes(_Hands[Result]):
 
 
 def _result(future: Future[Given]) -> Given:
-    """Give what a worker gave; raises WorkerLostError where it was ended before."""
+    """Give what a worker gave; raises WorkerError where it was ended before."""
     try:
         return future.result()
     except BrokenProcessPool:

@@ -16,7 +16,7 @@ import orjson
 import compactctl
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.cli._workers import FORKS, shared_out
-from compactctl.errors import CompactctlError
+from compactctl.errors import CompactctlError, plain
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.ports import BlobStore, Summarizer
@@ -179,7 +179,7 @@ class _Bench:
             failures: list[str] = []
             rows = tuple(self._figures(bench, setup, failures) for setup in self.setups[task.first : task.last])
         except CompactctlError as error:
-            return Done(task, error=error)
+            return Done(task, error=plain(error))
         return Done(task, rows, failures=tuple(failures))
 
     def _ready(self, task: Task) -> Workbench:

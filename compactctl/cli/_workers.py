@@ -9,12 +9,12 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from compactctl.errors import WorkerLostError
+from compactctl.errors import CompactctlError, WorkerError, plain
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -55,60 +55,85 @@ def shared_out(
     """Give what each task gave, as they come to an end, done in so many processes of which this one is one.
 
     Each process takes the next task that none has begun with, so all end at about the same time if the last tasks are
-    small. Raises what ``perform`` raises anywhere, and WorkerLostError where a process was ended from outside.
+    small. Raises what ``perform`` raises anywhere, and WorkerError where a process was ended from outside.
     """
     context: Any = multiprocessing.get_context("fork" if forks else "spawn")
-    begun = context.Value("q", 0)
     workers: list[BaseProcess] = []
     readers: list[Connection] = []
     try:
-        for _ in range(jobs - 1):
-            reader, writer = context.Pipe(duplex=False)
-            # Only the worker may hold the writing end: that it is closed is how a lost worker is noticed.
-            with closing(writer):
-                workers.append(context.Process(target=_work, args=(perform, tasks, begun, writer), daemon=True))
-                workers[-1].start()
-            readers.append(reader)
-        for task in _next(tasks, begun):
-            yield perform(task)
+        with starting():
+            begun = context.Value("q", 0)
+            for _ in range(jobs - 1):
+                reader, writer = context.Pipe(duplex=False)
+                # Only the worker may hold the writing end: that it is closed is how a lost worker is noticed.
+                with closing(writer):
+                    worker = context.Process(target=_work, args=(perform, tasks, begun, writer), daemon=True)
+                    worker.start()
+                workers.append(worker)
+                readers.append(reader)
+        while (at := _taken(begun, workers)) < len(tasks):
+            yield perform(tasks[at])
             yield from _arrived(readers, 0)
         while readers:
             yield from _arrived(readers, None)
     except BaseException:
-        for worker in workers:
-            worker.kill()
+        end_workers((), failed=True)
         raise
 
 
-def _next(tasks: Sequence[Task], begun: Any) -> Iterator[Task]:
-    while True:
-        with begun.get_lock():
-            at = begun.value
-            begun.value = at + 1
-        if at >= len(tasks):
-            return
-        yield tasks[at]
+@contextmanager
+def starting() -> Iterator[None]:
+    """Tell in one line that processes, pipes or locks for them were not to be had."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise WorkerError(f"no process to share the work could be started ({why}); try --jobs 1") from None
+
+
+def lost() -> WorkerError:
+    """Give the error for a worker that ended before its work did."""
+    return WorkerError("a worker process was ended from outside, perhaps for want of memory; try fewer --jobs")
+
+
+def _taken(begun: Any, workers: Sequence[BaseProcess] = ()) -> int:
+    """Give the number of the next task that nobody has begun with.
+
+    Where these workers are known, one that ended while it held the counter is noticed: nobody would get on.
+    """
+    lock = begun.get_lock()
+    while not lock.acquire(timeout=_LOOK_SECONDS if workers else None):
+        if any(worker.exitcode for worker in workers):
+            raise lost()
+    try:
+        at: int = begun.value
+        begun.value = at + 1
+        return at
+    finally:
+        lock.release()
 
 
 def _work(perform: Callable[[Task], Any], tasks: Sequence[Task], begun: Any, writer: Connection) -> None:
     """Be a worker: send what each task gave or the error that it raised, and None when there is no task left."""
     begin_worker()
     try:
-        for task in _next(tasks, begun):
-            writer.send(perform(task))
+        while (at := _taken(begun)) < len(tasks):
+            writer.send(perform(tasks[at]))
         writer.send(None)
+    except CompactctlError as error:
+        writer.send(plain(error))
     except Exception as error:
-        writer.send(error)
+        # Whatever it is, its words can be sent.
+        writer.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 def _arrived(readers: list[Connection], seconds: float | None) -> Iterator[Any]:
     """Give what workers have sent, after waiting for it at most so long; those without a task left are struck off."""
-    for reader in wait(list(readers), seconds):
-        assert isinstance(reader, Connection)  # nothing else was waited for
+    for reader in cast("list[Connection]", wait(list(readers), seconds)):
         while reader in readers and reader.poll():
             try:
                 given = reader.recv()
-            except EOFError:
+            except (EOFError, OSError):  # between two messages, or within one
                 raise lost() from None
             if isinstance(given, Exception):
                 raise given
@@ -116,11 +141,6 @@ def _arrived(readers: list[Connection], seconds: float | None) -> Iterator[Any]:
                 readers.remove(reader)  # the process takes itself apart meanwhile; nobody waits for that
             else:
                 yield given
-
-
-def lost() -> WorkerLostError:
-    """Give the error for a worker that ended before its work did."""
-    return WorkerLostError("a worker process was ended from outside, perhaps for want of memory; try fewer --jobs")
 
 
 def _watch(sentinel: int, parent: int) -> None:

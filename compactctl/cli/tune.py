@@ -24,7 +24,7 @@ from compactctl.errors import (
     StoreError,
     SummarizerError,
     UsageError,
-    WorkerLostError,
+    WorkerError,
 )
 from compactctl.model import Session
 from compactctl.reports._document import root_document
@@ -118,7 +118,7 @@ def tune(
     except KeyboardInterrupt:
         statuses.append(130)
         note("interrupted; what was done so far is shown, and --resume goes on" if memory else "interrupted")
-    except WorkerLostError as error:
+    except WorkerError as error:
         found.errors.append(error)
         statuses.append(error.exit_status)
         if memory is not None:

@@ -6,7 +6,7 @@ any objective, and is better in the preferred one by more than noise; otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -200,18 +200,26 @@ def _no_way(judged: Sequence[Judged], rows: Sequence[Sequence[Row]], gates: Sequ
 
 
 def _with_front(judged: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
+    def figures(point: Judged) -> tuple[float | None, ...]:
+        return tuple(point.tuning[objective.name] for objective in objectives)
+
+    # Points with the same figures are one here: where nothing matters, all are.
+    first: dict[tuple[float | None, ...], Judged] = {}
+    for point in judged:
+        if not point.broken:
+            first.setdefault(figures(point), point)
     # Whoever is dominated is dominated by one of the front, so that only these need be asked.
     front: list[Judged] = []
-    for point in judged:
-        if point.broken or any(_dominates(other, point, objectives) for other in front):
+    for point in first.values():
+        if any(_dominates(other, point, objectives) for other in front):
             continue
         front = [other for other in front if not _dominates(point, other, objectives)]
         front.append(point)
-    found: list[Judged] = []
+    by: dict[tuple[float | None, ...], int | None] = {}
     for point in judged:
-        by = next((other.number for other in front if _dominates(other, point, objectives)), None)
-        found.append(replace(point, dominated_by=by))
-    return found
+        if (known := figures(point)) not in by:
+            by[known] = next((other.number for other in front if _dominates(other, point, objectives)), None)
+    return [replace(point, dominated_by=by[figures(point)]) for point in judged]
 
 
 def _dominates(one: Judged, other: Judged, objectives: Sequence[Objective]) -> bool:
@@ -253,14 +261,20 @@ class _Choice:
 
     def recommended(self, nearest: int, no_way: str) -> Recommendation:
         """Give the recommendation, or why there is none; ``no_way`` says what the point nearest to passing fails."""
-        if not self._anything_matters():
+        if not self._anything_matters(lambda point: point.tuning):
+            if self._anything_matters(lambda point: point.held_out):
+                reason = (
+                    "nothing matters on the sessions tuned on, but on those kept back it does: "
+                    "take more sessions, or others (--seed)"
+                )
+                return Recommendation(None, reason)
             return Recommendation(None, "nothing here matters: every setting gives the same figures on these sessions")
-        if all(objective.name != Prefer.RECALL for objective in self.objectives):
-            return Recommendation(
-                None, "recall was not measured, and without it a cheaper setting may only have forgotten more"
-            )
-        if all(objective.name != self.prefer for objective in self.objectives):
-            return Recommendation(None, f"{self.prefer} was not measured; prefer another objective")
+        where = " on the sessions tuned on" if self.parts.held_out else ""
+        if not self._is_known(Prefer.RECALL):
+            reason = f"recall was not measured{where}, and without it a cheaper setting may only have forgotten more"
+            return Recommendation(None, reason)
+        if not self._is_known(self.prefer):
+            return Recommendation(None, f"{self.prefer} was not measured{where}; prefer another objective")
         passing = [point for point in self.judged if not point.broken]
         if not passing:
             reason = f"no setting passes all gates; the nearest to it has {no_way}"
@@ -304,6 +318,20 @@ class _Choice:
         if there is not None and (there.change < 0 if higher else there.change > 0):
             reason = f"the gain in {self.prefer} does not hold on the sessions kept back; keep the present setting"
             return self._with_figures(None, reason, best.number, flat)
+        lost = [
+            o.name
+            for o in self.objectives
+            if (o.name != Prefer.PEAK or (best.held_out[o.name] or 0) > 1)
+            and (value := best.held_out[o.name]) is not None
+            and (now := self.present.held_out[o.name]) is not None
+            and o.loss(value, now) > self.tolerance
+        ]
+        if lost:
+            reason = (
+                f"what is better in {self.prefer} loses {' and '.join(lost)} on the sessions kept back; "
+                "keep the present setting"
+            )
+            return self._with_figures(None, reason, best.number, flat)
         loses = max(self._losses(best)) > 0  # within the tolerance, or it would not be the best
         words = f"better in {self.prefer} than the present setting, and " + (
             f"worse in nothing by more than {self.tolerance:.0%}" if loses else "no worse in anything else"
@@ -315,9 +343,12 @@ class _Choice:
             words += "; on one session alone, which does not rule out chance"
         return self._with_figures(best.number, words, best.number, flat)
 
-    def _anything_matters(self) -> bool:
+    def _is_known(self, name: str) -> bool:
+        return self.present.tuning.get(name) is not None
+
+    def _anything_matters(self, part: Callable[[Judged], Mapping[str, float | None]]) -> bool:
         for objective in self.objectives:
-            known = [v for point in self.judged if (v := point.tuning[objective.name]) is not None]
+            known = [v for point in self.judged if (v := part(point)[objective.name]) is not None]
             if known and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known))):
                 return True
         return len({point.broken for point in self.judged}) > 1

@@ -116,6 +116,16 @@ def test_a_worker_that_the_system_ends_is_told_in_one_line(words: str, tmp_path:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("words", ["replay", "tune --grid tail=4:8:1"])
+def test_processes_that_cannot_be_started_are_told_in_one_line(words: str) -> None:
+    """Where the system gives no more pipes, locks or processes, that is what is said, and what to try."""
+    done = shell(f"ulimit -n 14; $C {words} {SAMPLE.parent} -n --no-config --jobs 64")
+
+    assert done.returncode == 70, done.stderr
+    told = "compactctl: no process to share the work could be started (Too many open files); try --jobs 1\n"
+    assert done.stderr == told
+
+
 def _lives(process: int) -> bool:
     """Whether a process is still there; one that is dead and not yet collected by init is not."""
     try:

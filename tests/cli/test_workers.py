@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
+import threading
 import time
 from functools import partial
+from typing import Any
 
 import pytest
 
+from compactctl.cli import _workers
 from compactctl.cli._workers import FORKS, shared_out
-from compactctl.errors import StoreError, WorkerLostError
+from compactctl.errors import StoreError, UsageError, WorkerError
 
 METHODS = [False, True] if FORKS else [False]
 
@@ -71,9 +75,74 @@ def test_an_error_anywhere_is_the_error_of_the_whole(jobs: int, forks: bool) -> 
 @pytest.mark.parametrize("forks", METHODS)
 def test_a_worker_that_was_ended_from_outside_is_told(forks: bool) -> None:
     """A worker that is gone does not hang the command: the error says what to try."""
-    with pytest.raises(WorkerLostError, match="try fewer --jobs"):
+    with pytest.raises(WorkerError, match="try fewer --jobs"):
         list(shared_out(partial(dies, os.getpid()), range(50), 2, forks))
     _all_ended()
+
+
+def sends_much(parent: int, number: int) -> bytes:
+    """End a worker while it sends more than a pipe holds, and the parent is at a task of its own."""
+    if os.getpid() == parent:
+        time.sleep(0.5)
+        return b""
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return b"x" * 10_000_000
+
+
+def test_a_worker_that_is_ended_within_a_message_is_told() -> None:
+    """Half a result is no result and no internal error."""
+    with pytest.raises(WorkerError, match="ended from outside"):
+        list(shared_out(partial(sends_much, os.getpid()), range(4), 2))
+    _all_ended()
+
+
+@pytest.mark.skipif(not FORKS, reason="what is patched here must be seen by the worker")
+def test_a_worker_that_ends_with_the_counter_in_hand_hangs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock of the counter dies with its holder; whoever waits for it finds out."""
+    parent, taken = os.getpid(), _workers._taken
+
+    def holds(begun: Any, workers: Any = ()) -> int:
+        if os.getpid() != parent:
+            begun.get_lock().acquire()
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.2)
+        return taken(begun, workers)
+
+    monkeypatch.setattr(_workers, "_taken", holds)
+    with pytest.raises(WorkerError, match="ended from outside"):
+        list(shared_out(square, range(4), 2))
+    _all_ended()
+
+
+class Odd(UsageError):
+    """An error of a user's own, made with more than its words, that cannot be sent."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+        self.lock = threading.Lock()
+
+
+def oddly(number: int) -> int:
+    """Raise an error of one's own, or what is no error of this package at all."""
+    raise Odd(1, 2) if number == 0 else LookupError("of another kind")
+
+
+@pytest.mark.parametrize(("task", "kind", "words"), [(0, UsageError, "1 and 2"), (1, RuntimeError, "LookupError: of")])
+def test_any_error_comes_across(task: int, kind: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that cannot be sent arrives as the nearest that can, with its words."""
+    monkeypatch.setattr(_workers, "begin_worker", lambda: None)  # this process shall go on taking signals
+    with pytest.raises(kind, match=words):
+        _workers._work(oddly, [task], multiprocessing.Value("q", 0), Sent())  # type: ignore[arg-type]  # what is sent, kept
+
+
+class Sent:
+    """Takes what a worker sends, and raises what it tells."""
+
+    def send(self, given: object) -> None:
+        """Take a message as it would arrive."""
+        arrived = pickle.loads(pickle.dumps(given))
+        if isinstance(arrived, Exception):
+            raise arrived
 
 
 def test_who_stops_listening_stops_the_workers() -> None:
