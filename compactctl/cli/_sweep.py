@@ -7,8 +7,11 @@ by other rules. Processes are forked where the system can, so that they share th
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,10 +19,12 @@ import orjson
 import compactctl
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.cli._workers import FORKS, shared_out
-from compactctl.errors import CompactctlError, plain
+from compactctl.compactors._user import GROUP, PACKAGE
+from compactctl.errors import CompactctlError, StoreError, plain
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.ports import BlobStore, Summarizer
+from compactctl.registry import names
 from compactctl.runs import SUMMARY_FAILED, Setup, Workbench, run
 from compactctl.settings import Resolved, canonical
 from compactctl.tuning.figures import figures_of
@@ -124,12 +129,16 @@ def sweep(sessions: Sequence[Session], plan: Plan, jobs: int, memory: Memory | N
 
 
 class Memory:
-    """Keeps the figures of finished tasks in the state directory, under the hash of all that they depend on."""
+    """Keeps the figures of finished tasks in the state directory, under the hash of all that they depend on.
+
+    ``broken`` is why nothing more can be kept, say a full disk; what was asked for goes on without.
+    """
 
     def __init__(self, blobs: BlobStore, *, resume: bool) -> None:
         self.blobs = blobs
         self.resume = resume
         self.recalled = 0
+        self.broken: StoreError | None = None
 
     def recall(self, session: Session, plan: Plan, task: Task) -> tuple[Figures, ...] | None:
         """Give the figures of a task that an earlier run finished; None where none did, or none may be used."""
@@ -142,9 +151,14 @@ class Memory:
         )
 
     def keep(self, session: Session, plan: Plan, done: Done) -> None:
-        """Keep what a task gave; raises StoreError."""
+        """Keep what a task gave, as long as that is possible."""
+        if self.broken is not None:
+            return
         rows = [{key: (m.value, m.reason) for key, m in row.items()} for row in done.rows]
-        self.blobs.put(_key(session, plan, done.task), orjson.dumps(rows))
+        try:
+            self.blobs.put(_key(session, plan, done.task), orjson.dumps(rows))
+        except StoreError as error:
+            self.broken = error
 
 
 def _key(session: Session, plan: Plan, task: Task) -> str:
@@ -153,12 +167,32 @@ def _key(session: Session, plan: Plan, task: Task) -> str:
         "tool_version": compactctl.__version__,
         "input": session.input_sha256,
         "session": session.id,
+        "code": _code_of(plan.settings["compactor"]),
         "window": bench.window.tokens,
         "prices": repr(bench.prices),
         "settings": [setup.settings() for setup in plan.setups()[task.first : task.last]],
         "measures": plan.measures,
     }
     return "tune-" + hashlib.sha256(canonical(told).encode()).hexdigest()
+
+
+def _code_of(text: str) -> str:
+    """Give a hash of the file that a user's compactor is in, hexadecimal; empty for one of the package's own.
+
+    What that file imports is not in it.
+    """
+    if text in names(PACKAGE):
+        return ""
+    place = text.rpartition(":")[0]
+    if not place:
+        place = next((point.module for point in entry_points(group=GROUP) if point.name == text), text)
+    try:
+        if not place.endswith(".py"):
+            spec = importlib.util.find_spec(place)
+            place = (spec.origin if spec is not None else None) or place
+        return hashlib.sha256(Path(place).read_bytes()).hexdigest()
+    except (OSError, ImportError, ValueError):
+        return "unknown"
 
 
 class _Bench:

@@ -29,6 +29,7 @@ from compactctl.errors import (
 from compactctl.model import Session
 from compactctl.reports._document import root_document
 from compactctl.reports._tuning import tuning_document
+from compactctl.reports._words import quantity
 from compactctl.runs import Setup
 from compactctl.settings import Resolved, one_of, whole
 from compactctl.transcripts import Account, Found
@@ -117,27 +118,32 @@ def tune(
             _gather(batch, plan, settings["jobs"], memory, found, quiet=quiet)
     except KeyboardInterrupt:
         statuses.append(130)
-        note("interrupted; what was done so far is shown, and --resume goes on" if memory else "interrupted")
     except WorkerError as error:
         found.errors.append(error)
         statuses.append(error.exit_status)
-        if memory is not None:
-            note("what was done so far is shown, and --resume goes on")
-    if memory is not None and memory.recalled and not quiet:
-        note(f"{memory.recalled:,} replays were known from an earlier run")
-    errors = list(found.errors)
+    errors = [*found.errors, *found.failed()]
+    if memory is not None and memory.recalled:
+        known = quantity(memory.recalled, "replay was", "replays were")
+        note(f"{known} known from an earlier run", quiet=quiet)
+    if memory is not None and memory.broken is not None:
+        errors.append(memory.broken)
     bill(settings, quiet=quiet)
     if not settings["fallback"] and found.failures:
         errors.append(SummarizerError(failed_summaries(found.failures)))
     if not found.sessions and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to tune on; name a transcript"))
     sessions, numbers, rows = found.whole()
-    if not rows or present not in numbers:
+    nothing = not rows or present not in numbers
+    if statuses:
+        so_far = "nothing is done in whole yet" if nothing else "what was done so far is shown"
+        why = "interrupted: " if 130 in statuses else ""
+        note(f"{why}{so_far}" + (", and --resume goes on" if memory is not None else ""))
+    if nothing:
         return problems([*account.problems, *errors], statuses)
     shown = _part_of(made, numbers)
     ids = [session.id for session in sessions]
     result = decide(shown, rows, ids, numbers.index(present), seed=seed, prefer=preferred, tolerance=tolerance)
-    complete = len(numbers) == len(points) and not statuses
+    complete = len(numbers) == len(points) and not statuses and not errors
     options = [points[number] for number in numbers]
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
     heads = [_head(session) for session in sessions]
@@ -145,8 +151,10 @@ def tune(
     document = root_document("tune", setup.settings(), heads, **body, ignored_inputs=ignored)
     write(document, wanted, include_text=False, quiet=quiet)
     input_notes(account, map(Told.by, sessions), quiet=quiet)
-    if write_ is not None:
+    if write_ is not None and complete:
         _write_settings(write_, document, setup, settings)
+    elif write_ is not None:
+        note(f"nothing was written to {write_}: not all was done that was asked for")
     return problems([*account.problems, *errors], statuses)
 
 
@@ -211,18 +219,22 @@ class _Found:
     rows: list[dict[int, Figures]] = field(default_factory=list)
     errors: list[CompactctlError] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    _bad: dict[int, CompactctlError] = field(default_factory=dict)
+    _bad: dict[int, tuple[int, CompactctlError]] = field(default_factory=dict)
 
     def add(self, offset: int, done: Done) -> None:
         """Take what a task gave; ``offset`` is the position of its batch's first session."""
         at = offset + done.task.session
         if done.error is not None:
-            if at not in self._bad:
-                self._bad[at] = done.error
-                self.errors.append(type(done.error)(f"{self.sessions[at].id}: {done.error}"))
+            # Of several the first point's, whichever process was quicker.
+            if at not in self._bad or done.task.first < self._bad[at][0]:
+                self._bad[at] = done.task.first, done.error
             return
         self.failures.extend(done.failures)
         self.rows[at].update(enumerate(done.rows, done.task.first))
+
+    def failed(self) -> list[CompactctlError]:
+        """Give the errors of the sessions that raised one, in their order."""
+        return [type(error)(f"{self.sessions[at].id}: {error}") for at, (_, error) in sorted(self._bad.items())]
 
     def whole(self) -> tuple[list[Session], list[int], list[list[Figures]]]:
         """Give sessions and points of which everything is known: all sessions that are done, else points of some."""

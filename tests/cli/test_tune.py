@@ -208,6 +208,43 @@ def test_a_file_that_tune_cannot_change_is_left_alone(before: str, words: str) -
         chosen({"soft_threshold": 0.7})(before)
 
 
+COUNTS = """
+class Keeps:
+    def __init__(self, context_window, keep=2): self.keep = keep
+    def compact(self, messages): return messages[:1] + messages[-self.keep:] if len(messages) > {most} else messages
+"""
+
+
+def test_resume_does_not_take_the_figures_of_other_code(command: Command, corpus: Path) -> None:
+    """Figures of a user's compactor are known again as long as its file is the same, and no longer."""
+    line = ("tune", corpus, "--compactor", "mine.py:Keeps", "--grid", "keep=2:5:1", "--state-dir", "s", "-f", "json")
+    Path("mine.py").write_text(COUNTS.format(most=30))
+    first = command(*line)
+    again = command(*line, "--resume")
+    assert again.out == first.out
+    assert "40 replays were known from an earlier run" not in first.err
+    assert "replays were known from an earlier run" in again.err
+    Path("mine.py").write_text(COUNTS.format(most=20))
+    other = command(*line, "--resume")
+    assert other.out != first.out
+    assert "known from an earlier run" not in other.err
+
+
+def test_nothing_is_written_where_not_all_was_done(command: Command, corpus: Path, samples: Path) -> None:
+    """A choice from a part of the sessions, here since others cannot be metered, does not become a setting."""
+    inputs = (samples / "claude-code-automatic-compaction.jsonl", corpus)
+    ran = command(
+        "tune", *inputs, "--grid", "soft=0.3,0.7", "--meter", "usage", "--write", "f.toml", "-n", "-f", "json"
+    )
+    assert ran.status == 2
+    assert ran.json()["complete"] is False
+    assert [line.split(":")[1] for line in ran.err.splitlines() if "needs recorded usage" in line] == [
+        f" matters-{number}" for number in range(8)
+    ]
+    assert "nothing was written to f.toml: not all was done that was asked for" in ran.err
+    assert not Path("f.toml").exists()
+
+
 def test_nothing_is_written_where_nothing_is_recommended(command: Command, tmp_path: Path) -> None:
     """A search without a recommendation leaves the settings file as it is, and says so."""
     known.does_not_matter(tmp_path / "one.jsonl", 1)

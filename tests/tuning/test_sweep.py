@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from compactctl.cli._sweep import Done, Memory, Plan, Task, sweep, tasks_of
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
+from compactctl.errors import StoreError
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.meters.dsh import Dsh
 from compactctl.model import CompactionRecord, Session, changed
@@ -197,6 +198,18 @@ def test_the_last_sessions_end_in_small_tasks_unless_they_are_small_themselves()
     assert [(task.session, task.last - task.first) for task in tasks[:2]] == [(0, 1), (0, 9)]
     assert min(task.last - task.first for task in tasks[1:]) == 2
     assert tasks[-1] == Task(2, 0, 40)
+
+
+def test_a_store_that_takes_no_more_costs_no_result() -> None:
+    """A full disk ends the keeping, not the search: all figures are given, and why nothing was kept is known."""
+
+    class Full(Shelf):
+        def put(self, key: str, value: bytes) -> None:
+            raise StoreError("no space left")
+
+    memory = Memory(Full(), resume=False)
+    assert by_task(list(sweep(small(3), PLAN, 1, memory))) == by_task(list(sweep(small(3), PLAN, 1)))
+    assert str(memory.broken) == "no space left"
 
 
 class Shelf:
