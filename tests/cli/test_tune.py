@@ -234,7 +234,7 @@ def test_nothing_is_written_where_not_all_was_done(command: Command, corpus: Pat
     """A choice from a part of the sessions, here since others cannot be metered, does not become a setting."""
     inputs = (samples / "claude-code-automatic-compaction.jsonl", corpus)
     ran = command(
-        "tune", *inputs, "--grid", "soft=0.3,0.7", "--meter", "usage", "--write", "f.toml", "-n", "-f", "json"
+        "tune", *inputs, "--grid", "soft=0.3,0.7", "--meter", "calibrated", "--write", "f.toml", "-n", "-f", "json"
     )
     assert ran.status == 2
     assert ran.json()["complete"] is False
