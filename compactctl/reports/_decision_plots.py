@@ -127,7 +127,19 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
         edgecolors="black",
         linewidths=0.6,
     )
-    told = [words for words in (averaged_words(document), "dots: as good as the best" if inside else "") if words]
+    present = next(point for point in document["points"] if point["present"])
+    if present["in_grid"]:
+        here = present["options"]
+        axes.scatter(
+            [across["values"].index(here[across["name"]])],
+            [down["values"].index(here[down["name"]])],
+            s=110,
+            facecolors="none",
+            edgecolors=("white", _PRESENT)[objective["better"] == "lower"],
+            linewidths=1.6,
+        )
+    signs = (averaged_words(document), "ring: present" * present["in_grid"], "dots: the flat region" * bool(inside))
+    told = [words for words in signs if words]
     if any(cell != cell for row in cells for cell in row):
         told.append("hatched: not possible")
     axes.set_title(

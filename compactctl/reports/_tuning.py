@@ -13,6 +13,7 @@ from compactctl.tuning.grid import Grid
 from compactctl.tuning.split import Interval
 
 Row = Mapping[str, Measured]
+_MOST_FLAT = 6
 
 
 def tuning_document(
@@ -36,7 +37,7 @@ def tuning_document(
         "grid": {
             "parameters": [{"name": axis.name, "values": list(axis.values)} for axis in grid.axes],
             "points": len(options),
-            "possible_of": grid.of,
+            "combinations": grid.of,
             "impossible": grid.impossible,
             "sampled": grid.sampled,
         },
@@ -92,7 +93,12 @@ def _point(
         "objectives": dict(point.tuning),
         "held_out": dict(point.held_out) if result.split.held_out else None,
         "measures": {
-            key: {"value": measured.value, **({"reason": measured.reason} if measured.value is None else {})}
+            key: {
+                "value": measured.value,
+                "over_sessions": measured.how,
+                "sessions": measured.sessions,
+                **({"reason": measured.reason} if measured.value is None else {}),
+            }
             for key, measured in pooled_figures(rows).items()
         },
     }
@@ -173,11 +179,11 @@ def settings_words(document: Mapping[str, Any]) -> str:
     """Say how many settings were tried; the present one is counted apart where the grid does not hold it.
 
     >>> points = [{"in_grid": True}, {"in_grid": True}, {"in_grid": False}]
-    >>> settings_words({"grid": {"sampled": False}, "points": points})
+    >>> settings_words({"grid": {"sampled": False, "combinations": 2}, "points": points})
     '2 settings and the present one'
     """
     inside = sum(1 for point in document["points"] if point["in_grid"])
-    sampled = f" sampled out of {document['grid']['possible_of']:,}" if document["grid"]["sampled"] else ""
+    sampled = f" sampled out of {document['grid']['combinations']:,}" if document["grid"]["sampled"] else ""
     apart = " and the present one" if inside < len(document["points"]) else ""
     return f"{quantity(inside, 'setting')}{sampled}{apart}"
 
@@ -242,7 +248,38 @@ def how_found(document: Mapping[str, Any]) -> list[str]:
         if changes:
             told = ", ".join(f"{o['name']} {change_words(o, changes[o['name']])}" for o in document["objectives"])
             lines.append(f"Against the setting before, sessions {name}: {told}.")
-    flat = choice["flat_region"]
-    if len(flat["points"]) > 1:
-        lines.append(f"As good within the tolerance: {range_words(flat['ranges'])}.")
-    return lines
+    if len(choice["flat_region"]["points"]) > 1:
+        lines.append(f"As good within the tolerance: {flat_words(document)}.")
+    # Gates bend to the least that any setting reaches: what was accepted with that must not be read as none.
+    bent = [gate_words(gate) for gate in document["gates"] if gate["limit"]]
+    return [*lines, *([f"Accepted, since no setting has less: {'; '.join(bent)}."] if bent else [])]
+
+
+def gate_words(gate: Mapping[str, Any]) -> str:
+    """Say what a gate holds settings to.
+
+    >>> gate_words({"name": "failed turns", "limit": 99.0})
+    'failed turns at most 99'
+    """
+    return f"{gate['name']} at most {gate['limit']:g}"
+
+
+def flat_words(document: Mapping[str, Any]) -> str:
+    """Give the settings that are as good as the best: as ranges where all in them are, otherwise one by one.
+
+    >>> points = [{"options": {"soft": soft, "tail": tail}} for soft, tail in ((0.7, 4), (0.75, 4), (0.75, 8))]
+    >>> axes = [{"name": "soft", "values": [0.7, 0.75]}, {"name": "tail", "values": [4, 8]}]
+    >>> flat = {"points": [0, 1, 2], "ranges": {"soft": [0.7, 0.75], "tail": [4, 8]}}
+    >>> flat_words({"points": points, "grid": {"parameters": axes}, "recommendation": {"flat_region": flat}})
+    'soft=0.7 tail=4; soft=0.75 tail=4; soft=0.75 tail=8'
+    """
+    flat = document["recommendation"]["flat_region"]
+    whole = 1
+    for axis in document["grid"]["parameters"]:
+        low, high = flat["ranges"][axis["name"]]
+        whole *= sum(low <= value <= high for value in axis["values"])
+    if whole == len(flat["points"]):
+        return range_words(flat["ranges"])
+    listed = [options_words(document["points"][number]["options"]) for number in flat["points"][:_MOST_FLAT]]
+    more = len(flat["points"]) - len(listed)
+    return "; ".join([*listed, *([f"and {more:,} more"] if more else [])])

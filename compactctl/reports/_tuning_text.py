@@ -10,10 +10,11 @@ from compactctl.reports._safe import safe
 from compactctl.reports._tuning import (
     averaged_words,
     change_words,
+    flat_words,
+    gate_words,
     objective_name,
     objective_words,
     options_words,
-    range_words,
     settings_words,
     value_words,
     verdict_words,
@@ -39,7 +40,8 @@ def tuning_text(document: Mapping[str, Any], paper: Paper) -> None:
 
 def _head(document: Mapping[str, Any], paper: Paper) -> None:
     grid, split = document["grid"], document["split"]
-    left_out = f", {grid['impossible']:,} impossible left out" if grid["impossible"] else ""
+    of = " of those drawn" if grid["sampled"] else ""
+    left_out = f", {grid['impossible']:,}{of} impossible and left out" if grid["impossible"] else ""
     held = f" and {len(split['held_out'])} kept back" if split["held_out"] else ""
     words = (
         f"{document['settings']['compactor']}: {settings_words(document)}{left_out}, "
@@ -50,9 +52,7 @@ def _head(document: Mapping[str, Any], paper: Paper) -> None:
         paper.line("not complete: only what was done in every session listed is compared", "warn")
     for gate in document["gates"]:
         broken = sum(1 for point in document["points"] if gate["name"] in point["gates_broken"])
-        paper.line(
-            f"  gate: {gate['name']} at most {gate['limit']:g} ({quantity(broken, 'setting fails', 'settings fail')})"
-        )
+        paper.line(f"  gate: {gate_words(gate)} ({quantity(broken, 'setting fails', 'settings fail')})")
     paper.line()
 
 
@@ -68,8 +68,8 @@ def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
     _against_present(document, paper)
     flat = found["flat_region"]
     if len(flat["points"]) > 1:
-        words = range_words(flat["ranges"])
-        paper.line(f"  flat region, {len(flat['points'])} settings that are as good as each other: {words}")
+        words = f"flat region, {len(flat['points'])} settings that are as good as each other: {flat_words(document)}"
+        paper.wrapped(safe(words), "  ")
     paper.line()
 
 

@@ -15,6 +15,8 @@ from compactctl.tuning.dice import Dice
 
 MOST_VALUES = 10_000
 MOST_POINTS = 100_000
+_DIGITS = 12  # after the point
+_LARGEST_EXPONENT = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,16 @@ def _range(written: str, option: Option, where: str) -> list[str]:
         raise SettingsError(f"{where}: FIRST, LAST and STEP must be decimal numbers") from None
     if not (first.is_finite() and last.is_finite() and step.is_finite()) or step <= 0 or last < first:
         raise SettingsError(f"{where}: LAST must not be below FIRST, and STEP must be above 0")
-    count = int((last - first) / step) + 1
+    # Told by their exponents: arithmetic with some of these would be an error of its own.
+    if max(first.adjusted(), last.adjusted()) > _LARGEST_EXPONENT or step.adjusted() < -_DIGITS:
+        raise SettingsError(
+            f"{where}: a range ends below 1e{_LARGEST_EXPONENT + 1}, in steps of {_DIGITS} digits at most"
+        )
+    steps, rest = divmod(last - first, step)
+    count = int(steps) + 1
     if count > MOST_VALUES:
         raise SettingsError(f"{where}: {count:,} values are more than {MOST_VALUES:,}; take a larger STEP")
+    if rest:
+        near = f"{first + step * steps:f} or {first + step * (steps + 1):f}"
+        raise SettingsError(f"{where}: steps of {step} from {first} do not end at {last}, but at {near}")
     return [f"{first + step * number:f}" for number in range(count)]

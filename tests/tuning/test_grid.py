@@ -29,11 +29,12 @@ def test_a_range_has_both_ends_in_decimal() -> None:
     assert axis.values == (0.60, 0.62, 0.64, 0.66, 0.68, 0.70, 0.72, 0.74, 0.76, 0.78, 0.80)
 
 
-@given(st.integers(0, 500), st.integers(0, 500), st.integers(1, 100))
-def test_a_range_is_exactly_the_decimals_between_its_ends(first: int, more: int, step: int) -> None:
-    """Whatever the ends and the step, no value is off by a binary fraction, and none lies beyond the last."""
-    written = f"soft={first / 1000:.3f}:{(first + more) / 1000:.3f}:{step / 1000:.3f}"
-    expected = [float(f"{number / 1000:.3f}") for number in range(first, first + more + 1, step)]
+@given(st.integers(0, 500), st.integers(1, 100), st.data())
+def test_a_range_is_exactly_the_decimals_between_its_ends(first: int, step: int, data: st.DataObject) -> None:
+    """Whatever the ends and the step, no value is off by a binary fraction, and both ends are in it."""
+    last = first + step * data.draw(st.integers(0, (1000 - first) // step))
+    written = f"soft={first / 1000:.3f}:{last / 1000:.3f}:{step / 1000:.3f}"
+    expected = [float(f"{number / 1000:.3f}") for number in range(first, last + 1, step)]
     assert list(parse_axis(written, SPEC).values) == expected
 
 
@@ -69,6 +70,10 @@ def test_the_grid_of_the_benchmark_has_200_points() -> None:
         ("soft=0.6:high:0.1", "must be decimal numbers"),
         ("soft=nan:0.8:0.1", "LAST must not be below FIRST"),
         ("soft=0:1:0.00001", "take a larger STEP"),
+        ("soft=0.70:0.76:0.04", "steps of 0.04 from 0.70 do not end at 0.76, but at 0.74 or 0.78"),
+        ("soft=0.5:1e5000:0.1", "a range ends below 1e13"),
+        ("soft=0.5:1e999999999:0.1", "a range ends below 1e13"),
+        ("soft=0.5:0.6:1e-9999", "in steps of 12 digits at most"),
         ("soft=0.6,x", "is not a number"),
         ("tail=0,6", "is not a whole number of at least 1"),
         ("balanced_cuts=0:1:1", "for options that are numbers"),
@@ -110,7 +115,7 @@ def test_a_sample_follows_from_its_seed(axes: Sequence[str]) -> None:
 
 def test_more_trials_than_points_is_the_whole_grid() -> None:
     """A sample that could not be smaller is the full grid, in its order."""
-    parsed = parse_axes(["soft=0.60:0.79:0.05"], SPEC)
+    parsed = parse_axes(["soft=0.60:0.80:0.05"], SPEC)
     sample = sampled_grid(parsed, SPEC, FIXED, 1000, 1)
     assert sample.points == full_grid(parsed, SPEC, FIXED).points
     assert not sample.sampled
