@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -116,7 +116,8 @@ class Verdict:
     ``limit`` is the bound that the value was held to (worked out from the baseline where it is relative to one), None
     where there is none. ``value`` is None where it was not measured; ``reason`` then says why, and the budget is
     broken. ``worst`` are the sessions nearest to the bound where it holds, and where it is broken those that break it,
-    the worst first; ``left_out`` counts those that have no such figure and need none.
+    the worst first; ``before`` is what sessions had in the baseline. ``left_out`` counts those that have no such figure
+    and need none.
     """
 
     budget: Budget
@@ -127,6 +128,7 @@ class Verdict:
     baseline: float | None = None
     worst: tuple[tuple[str, float | None], ...] = ()
     left_out: int = 0
+    before: Mapping[str, float] = field(default_factory=dict)
 
     def fails(self, fail_on: Level) -> bool:
         """Whether it makes the command fail: broken, and at least as bad as ``fail_on``."""
@@ -211,6 +213,7 @@ def _against(
         baseline=old,
         worst=_worst(budget, common if passed else _moved(budget, common, before), before),
         left_out=left_out,
+        before=before,
     )
 
 

@@ -59,10 +59,14 @@ def read_baseline(path: Path) -> Baseline:
             )
         sessions = {str(session): _session(row) for session, row in raw["sessions"].items()}
         return Baseline(str(path), dict(raw["settings"]), sessions)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"{path}: not valid JSON ({error}); --update-baseline writes it anew") from error
+    except KeyError as error:
         raise SettingsError(
-            f"{path}: not a baseline of compactctl ({type(error).__name__}: {error}); --update-baseline"
+            f"{path}: not a baseline of compactctl: it has no {error}; --update-baseline writes one"
         ) from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise SettingsError(f"{path}: not a baseline of compactctl: {error}; --update-baseline writes one") from error
 
 
 def _session(row: Mapping[str, Any]) -> dict[str, Any]:

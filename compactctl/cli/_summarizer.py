@@ -93,7 +93,7 @@ def bill(settings: Resolved, *, quiet: bool) -> None:
         return
     spending = _shared(settings).spending
     if spending.calls:
-        cost = "price not known" if spending.cost is None else f"${dollars(spending.cost)}"
+        cost = "price not known" if spending.cost is None else dollars(spending.cost, "$")
         calls = "1 call" if spending.calls == 1 else f"{spending.calls:,} calls"
         tokens = f"{spending.input_tokens:,} tokens in, {spending.output_tokens:,} out"
         note(f"asked {settings['summarizer']}: {calls}, {tokens}, {cost}", quiet=quiet)

@@ -146,6 +146,8 @@ def check(
     notes((f"not the same as the baseline: {words}" for words in other), quiet=quiet)
     if needs and baseline is None:
         note("warning: budgets against a baseline need --baseline FILE")
+    if baseline is not None and not needs:
+        note("warning: no budget looks at the baseline; give one a max_increase or max_decrease (see `init`)")
     write(document, wanted, include_text=False, quiet=quiet)
     _step_summary(document)
     if any(verdict.fails(level) for verdict in verdicts):

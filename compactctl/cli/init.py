@@ -160,7 +160,8 @@ def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mappin
         yield f"{'' if chosen else '# '}{name} = {toml_value(value)}"
     yield ""
     if rows:
-        yield f"# Budgets: what {len(rows)} session{'s' if len(rows) != 1 else ''} held when this file was written."
+        held = f"what {len(rows)} session{'s' if len(rows) != 1 else ''} held when this file was written"
+        yield f"# Budgets: {held}, and some room where figures may move."
     else:
         yield "# Budgets that every session should hold; `compactctl init PATH...` takes them from your own."
     yield "# aggregate: worst (default; mean against a baseline), mean, median, p10, p90, sum, min, max."

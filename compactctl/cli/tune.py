@@ -90,6 +90,8 @@ def tune(
         raise UsageError("tune needs at least one transcript: a file, a directory, a pattern, or - for stdin")
     if not grid:
         raise UsageError("tune needs a --grid, for example --grid soft=0.60:0.80:0.02")
+    if write_ is not None and write_.suffix != ".toml":
+        raise UsageError(f"--write {write_}: a settings file ends in .toml; results go to --output")
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("tune", format, output)
     setup = setup_of(settings)

@@ -39,18 +39,20 @@ class Measured:
     reason: str = ""
 
 
-def dollars(cost: float | None) -> str:
+def dollars(cost: float | None, sign: str = "") -> str:
     """Give a cost in US dollars as people read it: in cents, and as finely as a small one needs.
 
-    >>> dollars(3.1512), dollars(0.01946), dollars(0.00212), dollars(0), dollars(0.00004), dollars(None)
-    ('3.15', '0.019', '0.0021', '0.00', '<0.0001', 'n/a')
+    >>> dollars(3.1512), dollars(0.01946), dollars(0.00212), dollars(0), dollars(None)
+    ('3.15', '0.019', '0.0021', '0.00', 'n/a')
+    >>> dollars(3.1512, "$"), dollars(0.00004, "$")
+    ('$3.15', '<$0.0001')
     """
     if cost is None:
         return "n/a"
     if 0 < cost < 0.00005:
-        return "<0.0001"
+        return f"<{sign}0.0001"
     digits = 2 if cost >= 0.1 or not cost else 3 if cost >= 0.01 else 4
-    return f"{cost:.{digits}f}"
+    return f"{sign}{cost:.{digits}f}"
 
 
 @dataclass(frozen=True, slots=True)

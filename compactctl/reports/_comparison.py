@@ -192,7 +192,7 @@ def _cell(key: str, value: float | None, unit: str) -> str:
         return percent(value, 1)
     if unit == "tokens":
         return tokens(value)
-    return f"${dollars(value)}" if unit == "US dollars" else figure(value)
+    return dollars(value, "$") if unit == "US dollars" else figure(value)
 
 
 def _curves(session: Mapping[str, Any], paper: Paper) -> None:

@@ -146,7 +146,7 @@ def objective_words(objective: Mapping[str, Any], value: float | None) -> str:
     if value is None:
         return "n/a"
     if objective["key"] == "m3.cost_usd":
-        return f"${dollars(value)}"
+        return dollars(value, "$")
     return tokens(value) if objective["key"] == "tokens" else f"{value * 100:.1f}%"
 
 

@@ -27,7 +27,10 @@ def verdict_document(verdict: Verdict, fail_on: Level) -> dict[str, Any]:
         "baseline": verdict.baseline,
         "reason": verdict.reason,
         "left_out": verdict.left_out,
-        "worst_sessions": [{"session_id": session, "value": value} for session, value in verdict.worst],
+        "worst_sessions": [
+            {"session_id": session, "value": value, "baseline": verdict.before.get(session)}
+            for session, value in verdict.worst
+        ],
     }
 
 
@@ -42,6 +45,17 @@ def figure(value: float | None) -> str:
     if float(value).is_integer():
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def worst_words(worst: Mapping[str, Any]) -> str:
+    """Say what one of the worst sessions has, and what it had.
+
+    >>> worst_words({"session_id": "a", "value": 1.679, "baseline": 0.4})
+    'a: 1.679 (baseline 0.4)'
+    """
+    before = worst.get("baseline")
+    was = "" if before is None else f" (baseline {figure(before)})"
+    return f"{worst['session_id']}: {figure(worst['value'])}{was}"
 
 
 def told(verdict: Mapping[str, Any]) -> str:
@@ -85,5 +99,5 @@ def verdict_text(document: Mapping[str, Any], paper: Paper) -> None:
         paper.wrapped(f"{safe(told(verdict))}", f"  {sign:<5}", style)
         if sign != "ok":
             for worst in verdict["worst_sessions"]:
-                paper.line(f"         {safe(worst['session_id'])}: {figure(worst['value'])}")
+                paper.line(safe(f"         {worst_words(worst)}"))
     paper.line(summary(document), "bold")

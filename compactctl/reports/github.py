@@ -10,7 +10,7 @@ from typing import Any
 
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
-from compactctl.reports._verdicts import figure, state, summary, told
+from compactctl.reports._verdicts import state, summary, told, worst_words
 
 MOST = 10
 _LEVELS = ("error", "warning", "notice")
@@ -41,7 +41,7 @@ def _budgets(document: Mapping[str, Any]) -> Iterator[Annotation]:
         worst = verdict["worst_sessions"][0] if verdict["worst_sessions"] else None
         words = told(verdict)
         if worst is not None:
-            words += f"\nworst: {worst['session_id']} with {figure(worst['value'])}"
+            words += f"\nworst: {worst_words(worst)}"
         path = paths.get(worst["session_id"], "") if worst is not None else ""
         yield (0 if sign == "FAIL" else 1, path, f"compactctl: {verdict['measure']}", words)
     for words in document["differences"]:

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
-from compactctl.reports._verdicts import figure, state, told
+from compactctl.reports._verdicts import figure, state, told, worst_words
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -32,6 +32,7 @@ def render(document: Mapping[str, Any]) -> bytes:
         "    <properties>",
         f'      <property name="settings_hash" value={_attribute(document["settings_hash"])}/>',
         f'      <property name="tool_version" value={_attribute(document["tool_version"])}/>',
+        *(f"      <property name={_attribute(key)} value={_attribute(value)}/>" for key, value in _told(document)),
         "    </properties>",
     ]
     for group, title, failure, warning in cases:
@@ -48,13 +49,21 @@ def render(document: Mapping[str, Any]) -> bytes:
     return "\n".join([*lines, "  </testsuite>", "</testsuites>", ""]).encode("utf-8")
 
 
+def _told(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Give what is to be known of a run beside its cases."""
+    for words in document.get("differences", ()):
+        yield "not_the_same_as_the_baseline", words
+    for reason, count in document.get("ignored_inputs", {}).items():
+        yield "not_looked_into", f"{count} {reason}"
+
+
 Case = tuple[str, str, tuple[str, str] | None, str | None]
 
 
 def _budgets(document: Mapping[str, Any]) -> Iterable[Case]:
     for verdict in document["verdicts"]:
         line = told(verdict)
-        listed = "\n".join(f"{worst['session_id']}: {figure(worst['value'])}" for worst in verdict["worst_sessions"])
+        listed = "\n".join(map(worst_words, verdict["worst_sessions"]))
         sign = state(verdict)
         yield (
             f"compactctl.{verdict['measure']}",

@@ -11,6 +11,8 @@ from junitparser import JUnitXml
 
 from tests.cli.conftest import Command
 
+LONG = "long-migration-permanent-emergency.jsonl"
+
 ROOT = Path(__file__).parents[2]
 BUDGETS = """
 [[budgets]]
@@ -229,13 +231,58 @@ def test_sessions_that_hold_a_broken_budget_are_not_listed_under_it(command: Com
     assert names[1] not in ran.out
 
 
+def test_a_baseline_that_no_budget_looks_at_is_told(command: Command, samples: Path) -> None:
+    """A baseline gates nothing by being there: without a budget against it, that is said."""
+    Path("b.toml").write_text('budgets = [{measure = "m5.faults", max = 100}]\n')
+    line = ("check", samples / "short-healthy-fix.jsonl", "--config", "b.toml", "--baseline", "b.json")
+    told = "warning: no budget looks at the baseline; give one a max_increase or max_decrease (see `init`)\n"
+    assert told in command(*line, "--update-baseline").err
+    assert told in command(*line).err
+    Path("b.toml").write_text('budgets = [{measure = "tokens", max_increase = "1%"}]\n')
+    assert told not in command(*line, "--update-baseline").err
+
+
+def test_what_rose_is_shown_with_what_it_was(command: Command, samples: Path) -> None:
+    """The sessions that moved most come first, each with its figure in the baseline, in text, JUnit and annotations."""
+    Path("b.toml").write_text('budgets = [{measure = "tokens", aggregate = "sum", max_increase = "1%"}]\n')
+    line = ("check", samples / LONG, samples / "short-healthy-fix.jsonl", "--config", "b.toml", "--baseline", "b.json")
+    command(*line, "--update-baseline")
+    worse = command(*line, "--history", "write-back", "-o", "c.junit.xml", "-o", "c.json")
+    (worst,) = json.loads(Path("c.json").read_text())["verdicts"][0]["worst_sessions"]
+    assert worst["value"] > worst["baseline"]
+    words = f"b984967e-d0cc-46c7-ada9-6449f83fe2c3: {worst['value']:,.0f} (baseline {worst['baseline']:,.0f})"
+    assert f"         {words}\n" in worse.out
+    junit = Path("c.junit.xml").read_text()
+    assert words in junit
+    assert '<property name="not_the_same_as_the_baseline" value="setting history was view' in junit
+    assert words in command(*line, "--history", "write-back", "-f", "github").out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("{", "not valid JSON"), ("{}", "it has no 'compactctl_baseline'"), ("[]", "not a baseline of compactctl")],
+)
+def test_a_file_that_is_no_baseline_is_told_in_plain_words(
+    content: str, words: str, command: Command, samples: Path
+) -> None:
+    """What is wrong with it, and how it is written anew; no name of a Python error."""
+    Path("b.toml").write_text('budgets = [{measure = "tokens", max_increase = "1%"}]\n')
+    Path("b.json").write_text(content)
+    ran = command("check", samples / LONG, "--config", "b.toml", "--baseline", "b.json")
+    assert ran.status == 2
+    assert words in ran.err
+    assert "--update-baseline" in ran.err
+    assert "Error" not in ran.err
+
+
 def test_the_committed_budgets_hold_and_a_worse_threshold_breaks_them(command: Command, samples: Path) -> None:
     """This project checks its own samples in CI: it passes as committed and fails when Emergency comes too late."""
     config = ROOT / ".ci" / "compactctl.toml"
     baseline = ROOT / ".ci" / "compactctl-baseline.json"
     arguments = ("check", samples, "--config", config, "--baseline", baseline)
     good = command(*arguments, "-o", "good.junit.xml")
-    assert (good.status, good.err) == (0, "wrote good.junit.xml\n")
+    assert (good.status, good.err.splitlines()[-1]) == (0, "wrote good.junit.xml")
+    assert "baseline" not in good.err
     assert all(suite.failures == 0 for suite in JUnitXml.fromfile("good.junit.xml"))
     worse = command(*arguments, "--set", "soft=0.05", "--set", "warn=0.02", "-o", "worse.junit.xml")
     assert worse.status == 1
