@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class Target:
 def targets(format: str | None, outputs: Sequence[str] | None) -> list[Target]:
     """Resolve ``--format`` and ``--output`` before the work begins, so that a wrong one fails at once.
 
-    Raises UsageError for an unknown format, suffix or directory.
+    Raises UsageError for an unknown format, suffix or directory, and for a format whose extra is not installed.
     """
     found = [Target(plugin(ROOM, ReportSpec, format or "table", "format"), None)]
     for output in outputs or ():
@@ -46,6 +47,9 @@ def targets(format: str | None, outputs: Sequence[str] | None) -> list[Target]:
         if not path.parent.is_dir():
             raise UsageError(f"--output {output}: the directory {path.parent} does not exist")
         found.append(Target(by_suffix(path), path))
+    for report in (target.report for target in found):
+        if report.needs and find_spec(report.needs) is None:
+            raise UsageError(f"{report.name} needs {report.needs}: pip install 'compactctl[{report.name}]'")
     refuse_unsafe_files(outputs_of(found), Found(()))
     return found
 

@@ -203,6 +203,7 @@ def _part_of(grid: Grid, numbers: Sequence[int]) -> Grid:
         grid.impossible,
         grid.of,
         sampled=True,
+        why=grid.why,
     )
 
 

@@ -42,6 +42,8 @@ GROUP = "compactctl.compactors"
 PACKAGE = "compactctl.compactors"
 FACES = ("step", "compact_with_record", "compact", "compact_force")
 OPTION_TYPES = (bool, int, float, str)
+# All that a user's code may raise but Ctrl-C, which is not its own; ending the process is not its business.
+_FAILURES = (Exception, SystemExit, GeneratorExit)
 
 
 def is_user_code(text: str) -> bool:
@@ -94,7 +96,7 @@ def as_spec(found: Any, name: str) -> CompactorSpec:
             built = found(**given, **{option.name: chosen[option.name] for option in options})
         except CompactctlError:
             raise
-        except Exception as error:
+        except _FAILURES as error:
             raise UsageError(f"{name} could not be built: {_said(error)}") from error
         return UserCompactor(built, name, ports.meter, heard)
 
@@ -128,7 +130,7 @@ class UserCompactor(ListFace):
             step = self._driver.step(view, trigger)
         except CompactctlError:
             raise
-        except Exception as error:
+        except _FAILURES as error:
             raise UsageError(f"{self.name} failed at turn {view.turn}: {_said(error)}") from error
         record = step.record
         if self._heard is None or not self._heard.answers or record.summary_input_tokens is not None:

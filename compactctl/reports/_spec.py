@@ -12,7 +12,8 @@ class ReportSpec:
     """An output format. ``suffixes`` are the file names that choose it; ``shared`` files hold no transcript text.
 
     ``details`` says that it also draws what the document does not hold: turns and offloaded files, under ``details``
-    (a ``StoredSession`` for each session), where the command has them.
+    (a ``StoredSession`` for each session), where the command has them. ``needs`` is a module that comes with the extra
+    of the report's name alone.
     """
 
     name: str
@@ -21,3 +22,4 @@ class ReportSpec:
     suffixes: tuple[str, ...] = ()
     shared: bool = True
     details: bool = False
+    needs: str = ""

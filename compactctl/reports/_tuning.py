@@ -39,6 +39,7 @@ def tuning_document(
             "points": len(options),
             "combinations": grid.of,
             "impossible": grid.impossible,
+            "impossible_for_example": grid.why or None,
             "sampled": grid.sampled,
         },
         "objectives": [

@@ -48,6 +48,8 @@ def _head(document: Mapping[str, Any], paper: Paper) -> None:
         f"{quantity(len(split['tuning']), 'session')}{held}, seed {document['seed']}"
     )
     paper.line(safe(words), "bold")
+    if grid["impossible"]:
+        paper.wrapped(safe(f"impossible, for example: {grid['impossible_for_example']}"), "  ", "dim")
     if not document["complete"]:
         paper.line("not complete: only what was done in every session listed is compared", "warn")
     for gate in document["gates"]:

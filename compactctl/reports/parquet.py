@@ -7,18 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compactctl.errors import UsageError
 from compactctl.reports._decisions import decision_table
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._tables import frame, table
 
 
 def render(document: Mapping[str, Any]) -> bytes:
-    """Give the same columns as csv, typed; raises UsageError where duckdb is not installed."""
-    try:
-        import duckdb
-    except ImportError:
-        raise UsageError("parquet needs duckdb: pip install 'compactctl[parquet]'") from None
+    """Give the same columns as csv, typed."""
+    import duckdb
+
     made = decision_table(document) or table(document)
     rows = frame(made)
     kinds = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN"}
@@ -30,4 +27,6 @@ def render(document: Mapping[str, Any]) -> bytes:
         return path.read_bytes()
 
 
-REPORT = ReportSpec("parquet", "a table as Parquet (extra: parquet)", render, (".parquet",), details=True)
+REPORT = ReportSpec(
+    "parquet", "a table as Parquet (extra: parquet)", render, (".parquet",), details=True, needs="duckdb"
+)

@@ -37,7 +37,8 @@ class Grid:
     """The points that are replayed, each the values of the axes in their order; ``impossible`` were left out.
 
     ``places`` are the positions of the values on the axes, so that neighbours are known. ``of`` is how many points the
-    axes span; ``sampled`` says that only a seeded part of them was looked at.
+    axes span; ``sampled`` says that only a seeded part of them was looked at. ``why`` is what is wrong with the first
+    impossible one.
     """
 
     axes: tuple[Axis, ...]
@@ -46,6 +47,7 @@ class Grid:
     impossible: int
     of: int
     sampled: bool = False
+    why: str = ""
 
     def options(self, number: int) -> dict[str, Any]:
         """Give the options that a point sets."""
@@ -141,7 +143,7 @@ def _kept(
     # A sample is shown in the order of the grid: the order of the draws says nothing.
     chosen = [places for _, places in sorted(kept)]
     points = tuple(tuple(axis.values[at] for axis, at in zip(axes, places, strict=True)) for places in chosen)
-    return Grid(tuple(axes), points, tuple(chosen), impossible, of, sampled)
+    return Grid(tuple(axes), points, tuple(chosen), impossible, of, sampled, example)
 
 
 def _places(axes: Sequence[Axis], number: int) -> tuple[int, ...]:

@@ -14,6 +14,16 @@ ROOT = Path(__file__).parents[2]
 LINES = b'{"role":"user","content":"Fix it."}\n{"role":"assistant","content":"Done."}\n'
 
 
+def test_a_format_whose_extra_is_missing_is_refused_before_the_work(
+    command: Command, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is replayed, and no other output is lost, for a file that could not be written in the end."""
+    monkeypatch.setattr("compactctl.cli._output.find_spec", lambda name: None)
+    ran = command("tune", samples, "--grid", "soft=0.7,0.75", "-o", "p.parquet", "-o", "p.txt", "-n")
+    assert ran.status == 2
+    assert ran.err == "compactctl: parquet needs duckdb: pip install 'compactctl[parquet]'\n"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -222,6 +222,8 @@ def test_a_module_that_is_not_there_is_named() -> None:
     ("body", "words"),
     [
         ("raise KeyError('x')", "failed at turn 0: KeyError"),
+        ("raise SystemExit(3)", "failed at turn 0: SystemExit: 3"),
+        ("raise GeneratorExit", "failed at turn 0: GeneratorExit"),
         ("return None", "must give a list of compactctl.Message, it gave NoneType"),
         ("return [{'role': 'user'}]", "must give a list of compactctl.Message"),
     ],

@@ -87,6 +87,36 @@ def test_a_recommendation_says_what_it_gives_up(recall: float, peak: float, sess
     assert result.recommendation.reason == f"better in cost than the present setting, and {words}"
 
 
+def test_without_recall_where_it_counts_nothing_is_recommended() -> None:
+    """Recall of the sessions kept back alone does not say what a cheaper setting forgets on those tuned on."""
+    kept_back = set(decided(lambda point, at: row(1.0)).split.held_out)
+    result = decided(lambda point, at: row(1.0 - point / 10, 0.9 - point / 10 if at in kept_back else None))
+    assert result.recommendation.number is None
+    assert result.recommendation.reason.startswith("recall was not measured on the sessions tuned on")
+
+
+def test_a_choice_that_forgets_on_the_sessions_kept_back_is_not_recommended() -> None:
+    """Cheaper everywhere, and without a loss where it was tuned; on the sessions kept back recall falls by half."""
+    kept_back = set(decided(lambda point, at: row(1.0)).split.held_out)
+    result = decided(lambda point, at: row(1.0 - point / 10, 0.45 if point and at in kept_back else 0.9))
+    assert result.recommendation.number is None
+    assert "loses recall on the sessions kept back; keep the present setting" in result.recommendation.reason
+
+
+def test_what_matters_on_the_sessions_kept_back_alone_is_told() -> None:
+    """It would be false to say that nothing matters, and wrong to choose by the sessions that shall test the choice."""
+    kept_back = set(decided(lambda point, at: row(1.0)).split.held_out)
+    result = decided(lambda point, at: row(1.0 + point if at in kept_back else 1.0))
+    assert result.recommendation.number is None
+    assert result.recommendation.reason.startswith("nothing matters on the sessions tuned on, but on those kept back")
+
+
+def test_many_points_that_tie_are_judged_as_one() -> None:
+    """Thousands of settings with the same figures take no time of their own: each is on the front."""
+    result = decided(lambda point, at: row(1.0), points=4_000, sessions=NAMES[:1])
+    assert all(point.on_front for point in result.points)
+
+
 def test_where_nothing_matters_it_says_so() -> None:
     """Settings that give the same figures everywhere get no recommendation."""
     result = decided(lambda point, at: row(1.0 + at))
