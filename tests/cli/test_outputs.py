@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Command
+
 ROOT = Path(__file__).parents[2]
 LINES = b'{"role":"user","content":"Fix it."}\n{"role":"assistant","content":"Done."}\n'
 
