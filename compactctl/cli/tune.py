@@ -99,6 +99,9 @@ def tune(
     if not 0 <= tolerance < 1:
         raise UsageError(f"--tolerance {tolerance}: a share from 0 to below 1")
     made = _grid(grid, setup, None if trials is None else _read(whole(1), trials, "--trials"), seed)
+    for axis in made.axes:
+        if axis.short:
+            note(axis.short, quiet=quiet)
     points, present = _with_present(made, setup)
     plan = Plan(settings, tuple(points), _measures(settings))
     make_summarizer(Work(settings))

@@ -21,10 +21,14 @@ _LARGEST_EXPONENT = 12
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One option of a compactor and the values that are tried, in the order written."""
+    """One option of a compactor and the values that are tried, in the order written.
+
+    ``short`` says that a range ends before the end that was written, if it does.
+    """
 
     option: Option
     values: tuple[Any, ...]
+    short: str = ""
 
     @property
     def name(self) -> str:
@@ -57,7 +61,8 @@ class Grid:
 def parse_axis(written: str, spec: CompactorSpec) -> Axis:
     """Read ``NAME=FIRST:LAST:STEP`` (both ends are in it) or ``NAME=VALUE,VALUE,...``; raises SettingsError.
 
-    A range is counted in decimal, so that 0.60:0.80:0.02 has 11 values and 0.80 is one of them.
+    A range is counted in decimal, so that 0.60:0.80:0.02 has 11 values and 0.80 is one of them. One whose steps do not
+    reach LAST ends before it.
     """
     name, separator, values = written.partition("=")
     where = f"--grid {written}"
@@ -68,10 +73,14 @@ def parse_axis(written: str, spec: CompactorSpec) -> Axis:
     option = by_name.get(name.strip().replace("-", "_"))
     if option is None:
         raise SettingsError(f"{where}: {spec.name} has no option {name.strip()!r}.{nearest(name.strip(), by_name)}")
-    parts = _range(values, option, where) if ":" in values else [part.strip() for part in values.split(",")]
+    short = ""
+    if ":" in values:
+        parts, short = _range(values, option, where)
+    else:
+        parts = [part.strip() for part in values.split(",")]
     read = [option_value(option, part, f"{where}: {spec.name}") for part in parts]
     distinct = tuple(dict.fromkeys(read))
-    return Axis(option, distinct)
+    return Axis(option, distinct, f"{where}: {short}" if short else "")
 
 
 def parse_axes(written: Sequence[str], spec: CompactorSpec) -> tuple[Axis, ...]:
@@ -155,7 +164,8 @@ def _places(axes: Sequence[Axis], number: int) -> tuple[int, ...]:
     return tuple(reversed(places))
 
 
-def _range(written: str, option: Option, where: str) -> list[str]:
+def _range(written: str, option: Option, where: str) -> tuple[list[str], str]:
+    """Give the values of a range, and in words where it ends if its steps do not reach its last."""
     parts = written.split(":")
     if option.type not in (int, float) or len(parts) != 3:
         raise SettingsError(f"{where}: a range is FIRST:LAST:STEP, for options that are numbers")
@@ -174,7 +184,5 @@ def _range(written: str, option: Option, where: str) -> list[str]:
     count = int(steps) + 1
     if count > MOST_VALUES:
         raise SettingsError(f"{where}: {count:,} values are more than {MOST_VALUES:,}; take a larger STEP")
-    if rest:
-        near = f"{first + step * steps:f} or {first + step * (steps + 1):f}"
-        raise SettingsError(f"{where}: steps of {step} from {first} do not end at {last}, but at {near}")
-    return [f"{first + step * number:f}" for number in range(count)]
+    short = f"steps of {step} from {first} end at {first + step * steps:f}, not at {last}" if rest else ""
+    return [f"{first + step * number:f}" for number in range(count)], short

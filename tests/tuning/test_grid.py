@@ -38,6 +38,14 @@ def test_a_range_is_exactly_the_decimals_between_its_ends(first: int, step: int,
     assert list(parse_axis(written, SPEC).values) == expected
 
 
+def test_a_range_that_does_not_reach_its_end_says_where_it_ends() -> None:
+    """A value that was written and is not tried is told."""
+    axis = parse_axis("soft=0.70:0.76:0.04", SPEC)
+    assert axis.values == (0.70, 0.74)
+    assert axis.short == "--grid soft=0.70:0.76:0.04: steps of 0.04 from 0.70 end at 0.74, not at 0.76"
+    assert not parse_axis("soft=0.70:0.78:0.04", SPEC).short
+
+
 def test_whole_numbers_and_lists() -> None:
     """Options that are whole numbers take ranges and lists; a value given twice is one value."""
     assert parse_axis("offload=1000:4000:1500", SPEC).values == (1000, 2500, 4000)
@@ -70,7 +78,6 @@ def test_the_grid_of_the_benchmark_has_200_points() -> None:
         ("soft=0.6:high:0.1", "must be decimal numbers"),
         ("soft=nan:0.8:0.1", "LAST must not be below FIRST"),
         ("soft=0:1:0.00001", "take a larger STEP"),
-        ("soft=0.70:0.76:0.04", "steps of 0.04 from 0.70 do not end at 0.76, but at 0.74 or 0.78"),
         ("soft=0.5:1e5000:0.1", "a range ends below 1e13"),
         ("soft=0.5:1e999999999:0.1", "a range ends below 1e13"),
         ("soft=0.5:0.6:1e-9999", "in steps of 12 digits at most"),
