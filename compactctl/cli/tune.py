@@ -127,6 +127,7 @@ def tune(
         found.errors.append(error)
         statuses.append(error.exit_status)
     errors = [*found.errors, *found.failed()]
+    lacking = bool(errors or account.problems or statuses)
     if memory is not None and memory.recalled:
         known = quantity(memory.recalled, "replay was", "replays were")
         note(f"{known} known from an earlier run", quiet=quiet)
@@ -148,7 +149,7 @@ def tune(
     shown = _part_of(made, numbers)
     ids = [session.id for session in sessions]
     result = decide(shown, rows, ids, numbers.index(present), seed=seed, prefer=preferred, tolerance=tolerance)
-    complete = len(numbers) == len(points) and not statuses and not errors
+    complete = len(numbers) == len(points) and not lacking
     options = [points[number] for number in numbers]
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
     heads = [_head(session) for session in sessions]
