@@ -119,7 +119,6 @@ def _recommendation(found: Recommendation, options: Sequence[Mapping[str, Any]])
             },
         },
         "best": found.best,
-        "nearest": found.nearest,
         "against_present": {
             "tuning": _intervals(found.tuning),
             "held_out": _intervals(found.held_out),
@@ -253,16 +252,17 @@ def how_found(document: Mapping[str, Any]) -> list[str]:
         lines.append(f"As good within the tolerance: {flat_words(document)}.")
     # Gates bend to the least that any setting reaches: what was accepted with that must not be read as none.
     bent = [gate_words(gate) for gate in document["gates"] if gate["limit"]]
-    return [*lines, *([f"Accepted, since no setting has less: {'; '.join(bent)}."] if bent else [])]
+    return [*lines, *([f"Accepted: {'; '.join(bent)}."] if bent else [])]
 
 
 def gate_words(gate: Mapping[str, Any]) -> str:
     """Say what a gate holds settings to.
 
-    >>> gate_words({"name": "failed turns", "limit": 99.0})
-    'failed turns at most 99'
+    >>> gate_words({"name": "failed turns", "limit": 99.0}), gate_words({"name": "failed turns", "limit": 0})
+    ('failed turns at most 99, the least that is reached', 'failed turns at most 0')
     """
-    return f"{gate['name']} at most {gate['limit']:g}"
+    least = ", the least that is reached" if gate["limit"] else ""
+    return f"{gate['name']} at most {gate['limit']:g}{least}"
 
 
 def flat_words(document: Mapping[str, Any]) -> str:

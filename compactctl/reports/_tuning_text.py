@@ -62,8 +62,6 @@ def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
     found = document["recommendation"]
     paper.line(f"Recommended: {verdict_words(document)}", "bold")
     paper.wrapped(safe(found["reason"]), "  ")
-    if found["nearest"] is not None:
-        paper.line(safe(f"  the nearest to it: {options_words(document['points'][found['nearest']]['options'])}"))
     if found["best"] is None:
         paper.line()
         return
@@ -120,8 +118,7 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
         if all(point is not other for other, _ in shown):
             shown.append((point, 0))
     names = [parameter["name"] for parameter in document["grid"]["parameters"]]
-    title = "Pareto front, cheapest first (* present, > recommended)"
-    paper.line(title if listed else "No point passes every gate; the present setting (*)", "bold")
+    paper.line("Pareto front, cheapest first (* present, > recommended)", "bold")
     rows = [["", *names, *(f"{objective_name(o)} ({o['key']})" for o in objectives), ""]]
     rows.extend(
         [

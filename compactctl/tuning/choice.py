@@ -53,7 +53,6 @@ class Recommendation:
 
     ``best`` is the point that was looked at most closely, taken or not, ``flat`` the points around it that are as good.
     Differences are those between it and the present setting, by objective; None where it is the present setting.
-    ``nearest`` is the point that comes nearest to passing all gates, where none does.
     """
 
     number: int | None
@@ -62,7 +61,6 @@ class Recommendation:
     flat: tuple[int, ...] = ()
     tuning: Mapping[str, Interval | None] | None = None
     held_out: Mapping[str, Interval | None] | None = None
-    nearest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +105,14 @@ def decide(
         for number in range(len(rows))
     ]
     judged = _with_front(judged, objectives)
-    nearest = _nearest(judged, rows, gates)
+    # Some point passes: each gate is what is reached by those that pass the ones before it.
+    passing = next(point for point in (judged[present], *judged) if not point.broken)
     choice = _Choice(grid, judged, objectives, table, parts, present, seed, prefer, tolerance)
     # Turns that fail are mostly those above the window: what helps is said once.
     advised: dict[str, list[str]] = {}
     for gate in gates:
         if gate.note:
-            advised.setdefault(gate.advice(rows[nearest]), []).append(gate.note)
+            advised.setdefault(gate.advice(rows[passing.number]), []).append(gate.note)
     notes += [f"{'; '.join(told)}; {advice}" for advice, told in advised.items()]
     notes += [words for words in (gates_left_out(rows), parts.note) if words]
     return Result(
@@ -123,7 +122,7 @@ def decide(
         tuple(judged),
         present,
         effects_of(grid, objectives, {o.name: [point.tuning[o.name] for point in judged] for o in objectives}),
-        choice.recommended(nearest, _no_way(judged, rows, gates, nearest)),
+        choice.recommended(),
         tuple(notes),
     )
 
@@ -173,30 +172,6 @@ def _why_not(rows: Sequence[Sequence[Row]], key: str) -> str:
 def _over(objective: Objective, values: Sequence[float | None], part: Sequence[int]) -> float | None:
     known = [value for value in (values[at] for at in part) if value is not None]
     return pooled(objective.pool, known) if known else None
-
-
-def _nearest(judged: Sequence[Judged], rows: Sequence[Sequence[Row]], gates: Sequence[Gate]) -> int:
-    """Give the point that comes nearest to passing: the fewest gates broken, then by the least, the first on ties."""
-
-    def distance(point: Judged) -> tuple[int, float, int]:
-        beyond = sum(max(gate_value(rows[point.number], gate.key) - gate.limit, 0) for gate in gates)
-        return len(point.broken), beyond, point.number
-
-    return min(judged, key=distance).number
-
-
-def _no_way(judged: Sequence[Judged], rows: Sequence[Sequence[Row]], gates: Sequence[Gate], nearest: int) -> str:
-    """Say which gates the point fails that comes nearest to passing all, and what no point is free of."""
-    told: dict[str, list[str]] = {}
-    for gate in gates:
-        if gate.name in judged[nearest].broken:
-            words = f"{gate.name} {gate_value(rows[nearest], gate.key):g}, where another reaches {gate.limit:g}"
-        elif gate.limit:
-            words = f"{gate.name} {gate.limit:g}, the least of all"
-        else:
-            continue
-        told.setdefault(gate.advice(rows[nearest]), []).append(words)
-    return "; ".join(f"{', '.join(words)} ({advice})" for advice, words in told.items())
 
 
 def _with_front(judged: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
@@ -259,8 +234,8 @@ class _Choice:
         self.prefer = prefer
         self.tolerance = tolerance
 
-    def recommended(self, nearest: int, no_way: str) -> Recommendation:
-        """Give the recommendation, or why there is none; ``no_way`` says what the point nearest to passing fails."""
+    def recommended(self) -> Recommendation:
+        """Give the recommendation, or why there is none."""
         if not self._anything_matters(lambda point: point.tuning):
             if self._anything_matters(lambda point: point.held_out):
                 reason = (
@@ -276,9 +251,6 @@ class _Choice:
         if not self._is_known(self.prefer):
             return Recommendation(None, f"{self.prefer} was not measured{where}; prefer another objective")
         passing = [point for point in self.judged if not point.broken]
-        if not passing:
-            reason = f"no setting passes all gates; the nearest to it has {no_way}"
-            return Recommendation(None, reason, nearest=nearest)
         if self.present.broken:
             return self._rescued(passing)
         able = [point for point in passing if self._no_worse(point)]
@@ -287,8 +259,8 @@ class _Choice:
         if best.number == self.present.number or self._loss(self.prefer, self.present, best) <= self.tolerance:
             return self._with_figures(
                 None,
-                f"keep the present setting, it is as good as any: none that loses nothing betters {self.prefer} by "
-                f"more than {self.tolerance:.0%}",
+                f"keep the present setting: none that loses nothing against it betters {self.prefer} by more than "
+                f"{self.tolerance:.0%}",
                 best.number,
                 flat,
             )
@@ -298,12 +270,12 @@ class _Choice:
         """Where the present setting fails a gate: the best that loses nothing against it, else what loses least."""
         able = [point for point in passing if self._no_worse(point)]
         best = self._best(able) if able else min(passing, key=lambda point: (max(self._losses(point)), point.number))
-        return self._with_figures(
-            best.number,
-            f"the present setting fails a gate: {', '.join(self.present.broken)}",
-            best.number,
-            self._flat(best),
-        )
+        reason = f"the present setting fails a gate: {', '.join(self.present.broken)}"
+        found = self._with_figures(best.number, reason, best.number, self._flat(best))
+        change = (found.tuning or {}).get(self.prefer)
+        if change is not None and not change.excludes_zero:
+            return replace(found, reason=f"{reason}; what this one changes in {self.prefer} may be chance")
+        return found
 
     def _checked(self, best: Judged, flat: tuple[int, ...]) -> Recommendation:
         found = self._with_figures(best.number, "", best.number, flat)
@@ -318,21 +290,22 @@ class _Choice:
         if there is not None and (there.change < 0 if higher else there.change > 0):
             reason = f"the gain in {self.prefer} does not hold on the sessions kept back; keep the present setting"
             return self._with_figures(None, reason, best.number, flat)
-        lost = [
-            o.name
+        held_out = {
+            o.name: o.loss(value, now)
             for o in self.objectives
             if (o.name != Prefer.PEAK or (best.held_out[o.name] or 0) > 1)
             and (value := best.held_out[o.name]) is not None
             and (now := self.present.held_out[o.name]) is not None
-            and o.loss(value, now) > self.tolerance
-        ]
+        }
+        lost = [name for name, loss in held_out.items() if loss > self.tolerance]
         if lost:
             reason = (
                 f"what is better in {self.prefer} loses {' and '.join(lost)} on the sessions kept back; "
                 "keep the present setting"
             )
             return self._with_figures(None, reason, best.number, flat)
-        loses = max(self._losses(best)) > 0  # within the tolerance, or it would not be the best
+        # All within the tolerance, or it would not be the best.
+        loses = max([*self._losses(best), *held_out.values()]) > 0
         words = f"better in {self.prefer} than the present setting, and " + (
             f"worse in nothing by more than {self.tolerance:.0%}" if loses else "no worse in anything else"
         )

@@ -13,13 +13,15 @@ Row = Mapping[str, Measured]
 OVERSHOOT, _ESTIMATE = "m1.overshoot_turns", "m1.estimate_ratio"
 # Real tokens for each that the meter sees, from where on overshoot comes from the estimate.
 _UNDERESTIMATE = 1.1
+# Where truncated views hold next to nothing, the ratio to what is always sent beside them says nothing of the meter.
+_NONSENSE = 10
 SPIRAL = 3
 SPIRALS = "m8.spiral"  # a session counts where its longest chain is a spiral
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A figure that no setting may exceed over all sessions: 0, or the least that any point reaches."""
+    """A figure that no setting may exceed over all sessions: 0, or else the least that is reached."""
 
     key: str
     name: str
@@ -28,7 +30,9 @@ class Gate:
     @property
     def note(self) -> str:
         """Say where no point is free of it; empty where one is."""
-        return f"no setting is free of {self.name}: the least that any reaches is {self.limit:g}" if self.limit else ""
+        if not self.limit:
+            return ""
+        return f"no setting that passes the other gates is free of {self.name}: the least is {self.limit:g}"
 
     def advice(self, rows: Sequence[Row]) -> str:
         """Say what may help where the sessions of a point exceed it."""
@@ -36,7 +40,7 @@ class Gate:
             beyond = [row for row in rows if row[self.key].value]
             ratios = [row[_ESTIMATE].value for row in beyond if _ESTIMATE in row]
             known = [ratio for ratio in ratios if ratio is not None]
-            if known and max(known) > _UNDERESTIMATE:
+            if known and _UNDERESTIMATE < max(known) < _NONSENSE:
                 return (
                     f"the meter counts 1 token where there are {max(known):.2f} (median of a session), so that tiers "
                     "fire too late: try --meter calibrated, or else lower thresholds"
@@ -59,12 +63,18 @@ _GATES = (
 
 
 def gates_of(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
-    """Give the gates whose figures all points have; ``rows`` are those of each point in each session."""
-    return tuple(
-        Gate(key, name, min(gate_value(point, key) for point in rows))
-        for key, name in _GATES
-        if all(key in row for point in rows for row in point)
-    )
+    """Give the gates whose figures all points have; ``rows`` are those of each point in each session.
+
+    Each is the least of the points that pass those before it, so that some point passes all.
+    """
+    gates: list[Gate] = []
+    passing = list(rows)
+    for key, name in _GATES:
+        if all(key in row for point in rows for row in point):
+            values = [gate_value(point, key) for point in passing]
+            gates.append(Gate(key, name, min(values)))
+            passing = [point for point, value in zip(passing, values, strict=True) if value <= gates[-1].limit]
+    return tuple(gates)
 
 
 def gates_left_out(rows: Sequence[Sequence[Row]]) -> str:
