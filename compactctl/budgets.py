@@ -159,6 +159,11 @@ def judge(
 def _verdict(budget: Budget, figures: Figures, baseline: Mapping[str, Mapping[str, float | None]] | None) -> Verdict:
     if not figures:
         return _broken(budget, "no session was replayed")
+    if budget.needs_baseline and baseline is not None:
+        # Sessions that the baseline lacks are no part of what is compared with it.
+        figures = {session: known for session, known in figures.items() if session in baseline}
+        if not figures:
+            return _broken(budget, "the baseline has none of these sessions; write it anew with --update-baseline")
     values: dict[str, float] = {}
     for session, known in figures.items():
         measured = known.get(budget.measure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from compactctl.errors import SettingsError
@@ -36,13 +36,15 @@ SHAPING = (
 class Choice:
     """Settings that were chosen, and all others that they were chosen under.
 
-    ``options`` are those that were searched, ``fixed`` all others of the compactor, ``settings`` those of ``SHAPING``.
+    ``options`` are those that were searched, ``fixed`` all others of the compactor, ``settings`` those of ``SHAPING``,
+    ``prices`` the user's own by model.
     """
 
     spec: CompactorSpec
     options: Mapping[str, Any]
     fixed: Mapping[str, Any]
     settings: Mapping[str, Any]
+    prices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def with_choice(content: str, path: str, choice: Choice, told: Sequence[str]) -> str:
@@ -74,7 +76,14 @@ def with_choice(content: str, path: str, choice: Choice, told: Sequence[str]) ->
     lines = _inserted(kept, path, [MARK + words for words in told] + _assignments(options), _set_table(path))
     # A setting of None is one that nothing says.
     said = [line for name, value in settings.items() if value is not None for line in _assignments({name: value})]
-    changed = "\n".join(_inserted(lines, path, said, _home(path)) if said else lines) + "\n"
+    lines = _inserted(lines, path, said, _home(path)) if said else lines
+    known = table.get("prices", {})
+    for model, price in choice.prices.items():
+        if model not in known:
+            lines += ["", f"[{_prices_table(path)}.{toml_value(model)}]", *_assignments(price)]
+        elif known[model] != price:
+            raise SettingsError(f"{path}: it has another price of {model} than the choice was made under")
+    changed = "\n".join(lines) + "\n"
     if any(_said(parse_file(changed, path), name, path) != choice.settings[name] for name in SHAPING):
         raise SettingsError(f"{path}: its settings are not written one a line, so tune cannot change them")
     return changed
@@ -147,6 +156,11 @@ def _home(path: str) -> str:
 def _set_table(path: str) -> str:
     """Name the table of a compactor's options."""
     return "tool.compactctl.set" if _is_pyproject(path) else "set"
+
+
+def _prices_table(path: str) -> str:
+    """Name the table of the user's own prices."""
+    return "tool.compactctl.prices" if _is_pyproject(path) else "prices"
 
 
 def _table_of(line: str, path: str) -> bool:

@@ -37,7 +37,7 @@ Figures = Mapping[str, Measured]
 # A task replays so many points, more of them where a session is small, and no more than a part of all that is left;
 # but it is never so small that handing it out costs more than doing it.
 _POINTS_A_TASK = 10
-_CHARACTERS_A_TASK = 400_000_000
+_CHARACTERS_A_TASK = 100_000_000
 _PART_OF_THE_REST = 8
 _CHARACTERS_WORTH_A_TASK = 20_000_000
 # So much text is held at a time while sessions are replayed.

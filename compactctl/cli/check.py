@@ -88,7 +88,9 @@ def check(
     if not budgets:
         raise SettingsError("there is no budget to check; write some with `compactctl init`, or add [[budgets]]")
     needs = any(budget.needs_baseline for budget in budgets)
-    known = read_baseline(baseline) if baseline is not None and not update_baseline else None
+    # With a dry run the baseline of before is what there is, if there is one.
+    reads = baseline is not None and (not update_baseline or (dry_run and baseline.exists()))
+    known = read_baseline(baseline) if baseline is not None and reads else None
     job = _Job(Work(settings), measures_of(budgets))
     make_summarizer(job.work)
     written = [("--baseline", baseline)] if update_baseline and baseline is not None else []
@@ -124,7 +126,9 @@ def check(
     bill(settings, quiet=quiet)
     if not documents and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to check; name a transcript"))
-    if update_baseline and baseline is not None and documents:
+    if update_baseline and dry_run:
+        note(f"{baseline} is left as it is: --dry-run writes nothing")
+    elif update_baseline and baseline is not None and documents:
         write_baseline(baseline, setup.settings(), judged, budgets)
         note(f"wrote {baseline}", quiet=quiet)
         known = read_baseline(baseline)

@@ -14,7 +14,7 @@ from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import write_file
 from compactctl.cli._say import Told, input_notes, note, problems, progress
-from compactctl.cli._settings_file import toml_value
+from compactctl.cli._settings_file import SHAPING, toml_value
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
 from compactctl.measures._spec import Measured
@@ -78,6 +78,7 @@ def init(
         "summarizer": DEFAULT,
     }
     settings = opt.resolved(flags, None, True, set)
+    hidden = opt.find_settings(None)
     setup = setup_of(settings)
     found = opt.inputs(paths or (), settings, also=[("--output", write)] if str(write) != "-" else [])
     account = Account()
@@ -112,6 +113,8 @@ def init(
         else:
             write_file(write, [content.encode()])
             note(f"wrote {write}; `compactctl check` holds sessions to it", quiet=quiet)
+            if hidden is not None and hidden.resolve() != write.resolve() and write.name == opt.SETTINGS_FILES[0]:
+                note(f"warning: {write} is read from now on, and not {hidden}, whose settings it does not hold")
     input_notes(account, told, quiet=quiet)
     return problems([*account.problems, *errors])
 
@@ -142,7 +145,7 @@ def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mappin
     yield "# `compactctl config show` prints every setting and where it came from; `compactctl list` the names."
     yield ""
     yield f"compactor = {toml_value(settings['compactor'])}"
-    if settings.values["window"].origin == "flag":
+    if settings["window"] is not None:
         yield f"window = {settings['window']}"
     else:
         yield "# window = 200000            # default: what the session recorded, else the model's"
@@ -151,6 +154,11 @@ def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mappin
             yield f"{name} = {toml_value(settings[name])}"
         else:
             yield f"# {name}: default: {words}"
+    # What comes from the environment was measured under, too.
+    for name in SHAPING:
+        shown = name in ("compactor", "window", "history", "meter", "summarizer")
+        if not shown and settings.values[name].origin != "default":
+            yield f"{name} = {toml_value(settings[name])}"
     yield '# summarizer = "stub"         # no model is called; "opaque" is the lower bound'
     yield ""
     yield "# The options of the compactor; `compactctl tune --write compactctl.toml` chooses them on your sessions."

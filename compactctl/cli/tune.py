@@ -92,6 +92,8 @@ def tune(
         raise UsageError("tune needs a --grid, for example --grid soft=0.60:0.80:0.02")
     if write_ is not None and write_.suffix != ".toml":
         raise UsageError(f"--write {write_}: a settings file ends in .toml; results go to --output")
+    if write_ is not None and not write_.parent.is_dir():
+        raise UsageError(f"--write {write_}: the directory {write_.parent} does not exist")
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("tune", format, output)
     setup = setup_of(settings)
@@ -154,7 +156,8 @@ def tune(
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
     heads = [_head(session) for session in sessions]
     ignored = dict(account.ignored)
-    document = root_document("tune", setup.settings(), heads, **body, ignored_inputs=ignored)
+    failed = [str(error) for error in (*found.errors, *found.failed())]
+    document = root_document("tune", setup.settings(), heads, **body, ignored_inputs=ignored, failed=failed)
     write(document, wanted, include_text=False, quiet=quiet)
     input_notes(account, map(Told.by, sessions), quiet=quiet)
     if write_ is not None and complete:
@@ -323,7 +326,8 @@ def _write_settings(path: Path, document: dict[str, Any], setup: Setup, settings
         return
     try:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        choice = Choice(setup.spec, chosen, setup.options, {name: settings[name] for name in SHAPING})
+        under = {name: settings[name] for name in SHAPING}
+        choice = Choice(setup.spec, chosen, setup.options, under, settings.prices)
         content = with_choice(before, str(path), choice, how_found(document))
         write_file(path, [content.encode()], "--write")
     except (OSError, UnicodeDecodeError) as error:

@@ -51,7 +51,10 @@ def _head(document: Mapping[str, Any], paper: Paper) -> None:
     if grid["impossible"]:
         paper.wrapped(safe(f"impossible, for example: {grid['impossible_for_example']}"), "  ", "dim")
     if not document["complete"]:
-        paper.line("not complete: only what was done in every session listed is compared", "warn")
+        failed = quantity(len(document["failed"]), "session")
+        without = f" ({failed} could not be replayed)" if document["failed"] else ""
+        words = f"not complete: only what was done in every session listed is compared{without}"
+        paper.wrapped(words, "", "warn")
     for gate in document["gates"]:
         broken = sum(1 for point in document["points"] if gate["name"] in point["gates_broken"])
         paper.line(f"  gate: {gate_words(gate)} ({quantity(broken, 'setting fails', 'settings fail')})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -240,6 +241,44 @@ def test_a_baseline_that_no_budget_looks_at_is_told(command: Command, samples: P
     assert told in command(*line).err
     Path("b.toml").write_text('budgets = [{measure = "tokens", max_increase = "1%"}]\n')
     assert told not in command(*line, "--update-baseline").err
+
+
+def test_a_dry_run_leaves_the_baseline_alone(command: Command, samples: Path) -> None:
+    """--dry-run writes nothing, with --update-baseline neither a new file nor over an old one."""
+    Path("b.toml").write_text('budgets = [{measure = "tokens", max_increase = "1%"}]\n')
+    line = ("check", samples / LONG, "--config", "b.toml", "--baseline", "b.json", "--update-baseline")
+    assert "b.json is left as it is" in command(*line, "-n").err
+    assert not Path("b.json").exists()
+    command(*line)
+    before = Path("b.json").read_bytes()
+    ran = command(*line, "-n", "--history", "write-back")
+    assert ran.status == 1
+    assert Path("b.json").read_bytes() == before
+
+
+def test_sessions_that_a_baseline_lacks_are_left_out_of_it(command: Command, samples: Path) -> None:
+    """A session that is new, and that lacks the figure, breaks no budget against the baseline."""
+    Path("b.toml").write_text('budgets = [{measure = "m3.cost_usd", aggregate = "sum", max_increase = "5%"}]\n')
+    line = ("check", samples / LONG, "--config", "b.toml", "--baseline", "b.json")
+    command(*line, "--update-baseline")
+    ran = command(*line, samples / "chat-orphan-missing-and-repeated-ids.json")
+    assert ran.status == 0, ran.out
+    assert "1 session (chat-orphan-missing-and-repeated-ids-a696a35d) not in the baseline: left out" in ran.out
+
+
+def test_init_writes_what_it_measured_under(command: Command, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of the environment decide the bounds, so they stand beside them; a hidden settings file is named."""
+    for name, value in (("WINDOW", "60k"), ("RESERVE", "500"), ("HISTORY", "write-back")):
+        monkeypatch.setenv(f"COMPACTCTL_{name}", value)
+    Path("pyproject.toml").write_text("[tool.compactctl]\noverhead = 7\n")
+    ran = command("init", samples / LONG)
+    found = tomllib.loads(Path("compactctl.toml").read_text())
+    assert {name: found[name] for name in ("window", "reserve", "history")} == {
+        "window": 60_000,
+        "reserve": 500,
+        "history": "write-back",
+    }
+    assert "warning: compactctl.toml is read from now on, and not " in ran.err
 
 
 def test_what_rose_is_shown_with_what_it_was(command: Command, samples: Path) -> None:

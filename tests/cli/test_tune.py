@@ -171,6 +171,19 @@ def test_a_replay_under_the_written_file_is_one_under_the_choice(command: Comman
     assert {**replayed, "options": {}} == {**searched, "options": {}}
 
 
+def test_write_takes_prices_along() -> None:
+    """A choice by cost holds under its prices: those the file lacks are written, others are never overwritten."""
+    spec = plugin("compactctl.compactors", CompactorSpec, "progressive", "compactor")
+    under = {name: setting_named(name).default for name in SHAPING}
+    price = {"input": 50, "output": 250}
+    choice = Choice(spec, {"soft_threshold": 0.7}, compactor_options(spec, {}), under, {"a model": price})
+    after = with_choice("jobs = 2\n", "f.toml", choice, [])
+    assert parse_file(after, "f.toml") == {"jobs": 2, "set": {"soft_threshold": 0.7}, "prices": {"a model": price}}
+    assert with_choice(after, "f.toml", choice, []) == after
+    with pytest.raises(SettingsError, match="another price of a model"):
+        with_choice('[prices."a model"]\ninput = 1\noutput = 2\n', "f.toml", choice, [])
+
+
 def test_write_takes_the_options_of_another_compactor_out() -> None:
     """A file that held another compactor's options would be refused with the new one."""
     before = 'compactor = "dsh"\n[set]\nprune = 0.2 # of dsh\nearly.warn = 0.4\n'
@@ -242,6 +255,7 @@ def test_nothing_is_written_where_not_all_was_done(command: Command, corpus: Pat
         f" matters-{number}" for number in range(8)
     ]
     assert "nothing was written to f.toml: not all was done that was asked for" in ran.err
+    assert [words.split(":")[0] for words in ran.json()["failed"]] == [f"matters-{number}" for number in range(8)]
     assert not Path("f.toml").exists()
 
 
