@@ -352,8 +352,14 @@ def shown(raw: Any) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Give the sentence that offers the nearest known name and lists all."""
+    """Give the sentence that offers the nearest known name and lists all.
+
+    >>> nearest("sofd", ["soft", "full"]), nearest("soft", [])
+    (" Did you mean 'soft'? Known: full, soft", ' There is none.')
+    """
     listed = sorted(known)
+    if not listed:
+        return " There is none."
     near = difflib.get_close_matches(name, listed, n=1)
     return (f" Did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(listed)}"
 

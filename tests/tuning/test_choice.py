@@ -117,6 +117,11 @@ def test_many_points_that_tie_are_judged_as_one() -> None:
     assert all(point.on_front for point in result.points)
 
 
+def test_one_setting_alone_is_no_choice() -> None:
+    """A grid of the present setting alone does not show that nothing matters."""
+    assert decided(lambda point, at: row(1.0), points=1).recommendation.reason.startswith("there is nothing to choose")
+
+
 def test_where_nothing_matters_it_says_so() -> None:
     """Settings that give the same figures everywhere get no recommendation."""
     result = decided(lambda point, at: row(1.0 + at))
