@@ -244,7 +244,7 @@ class _Choice:
                 )
                 return Recommendation(None, reason)
             if len(self.judged) == 1:
-                return Recommendation(None, "there is nothing to choose from: the present setting is all that was tried")
+                return Recommendation(None, "there is nothing to choose from: only the present setting was tried")
             return Recommendation(None, "nothing here matters: every setting gives the same figures on these sessions")
         where = " on the sessions tuned on" if self.parts.held_out else ""
         if not self._is_known(Prefer.RECALL):
