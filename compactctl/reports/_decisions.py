@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compactctl.reports._comparison import comparison_text
 from compactctl.reports._paper import Paper
 from compactctl.reports._tables import Column, Table
-from compactctl.reports._tuning_text import tuning_text
-from compactctl.reports._verdicts import verdict_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TEXTS = {"tune": tuning_text, "compare": comparison_text, "check": verdict_text}
 # The formats that these commands and ``inspect`` can give; pictures are of what can be drawn.
 FORMATS = {
     "inspect": ("table", "json", "jsonl", "csv", "markdown"),
@@ -27,10 +23,18 @@ FORMATS = {
 
 def decision_text(document: Mapping[str, Any], paper: Paper) -> bool:
     """Write the document's text; False where it is of another command."""
-    write = _TEXTS.get(document["command"])
-    if write is not None:
-        write(document, paper)
-    return write is not None
+    write: Callable[[Mapping[str, Any], Paper], None]
+    match document["command"]:
+        case "tune":
+            from compactctl.reports._tuning_text import tuning_text as write
+        case "compare":
+            from compactctl.reports._comparison import comparison_text as write
+        case "check":
+            from compactctl.reports._verdicts import verdict_text as write
+        case _:
+            return False
+    write(document, paper)
+    return True
 
 
 def decision_markdown(document: Mapping[str, Any]) -> bytes | None:

@@ -119,7 +119,10 @@ def pooled_figures(sessions: Iterable[Mapping[str, Measured]]) -> dict[str, Pool
     0.54
     """
     rows = list(sessions)
-    keys = known_keys()
+    # The measures are loaded only where there is a figure of one.
+    keys = {key.key: key for key in PLAIN_KEYS}
+    if rows and not keys.keys() >= rows[0].keys():
+        keys = known_keys()
     found: dict[str, Pooled] = {}
     for key in rows[0] if rows else ():
         having = [row for row in rows if row[key].value is not None]
