@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import resource
 import tempfile
@@ -33,6 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=500)
     sessions = parser.parse_args().sessions
+    gc.disable()  # as in the process of the command
     with tempfile.TemporaryDirectory() as made:
         state = Path(made)
         quietly(["replay", str(SAMPLES), "--state-dir", str(state), "--quiet"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import quantiles
 from typing import Any
 
@@ -172,6 +173,13 @@ class Gap:
     sessions: int
 
 
+@lru_cache(maxsize=64)
+def _not_computed(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the measures that fill none of these keys; most sessions have the same ones."""
+    computed = {key.partition(".")[0] for key in keys}
+    return tuple(name for name in names(MEASURES) if name not in computed)
+
+
 def coverage(sessions: Sequence[Session]) -> list[Gap]:
     """List what could not be measured, by what it is; an empty list says that all was."""
     counts: dict[tuple[str, str], int] = {}
@@ -195,10 +203,9 @@ def coverage(sessions: Sequence[Session]) -> list[Gap]:
                 "they could not be read (see `inspect`)",
             )
         if session["turns"] is not None:
-            computed = {key.partition(".")[0] for key in session["measures"]}
-            for name in names(MEASURES):
-                if name not in computed:
-                    count(name, "the run left it out (--measures)" if computed else "the run computed no measure")
+            why = "the run left it out (--measures)" if session["measures"] else "the run computed no measure"
+            for name in _not_computed(tuple(session["measures"])):
+                count(name, why)
     alike: dict[tuple[str, int], list[str]] = {}
     for (what, reason), number in sorted(counts.items()):
         alike.setdefault((reason, number), []).append(what)
@@ -262,13 +269,13 @@ def finding_groups(sessions: Sequence[Session]) -> list[FindingGroup]:
         for finding in sessions[place]["findings"]:
             groups.setdefault((finding["severity"], finding["id"]), []).append((finding, sessions[place]))
     found = []
+    unit, ids = unit_of(sessions), [session["session_id"] for session in sessions]
     for (severity, ident), members in groups.items():
         worst, where = max(members, key=lambda member: finding_badness(member[0]))
-        ids = [session["session_id"] for session in sessions]
         run = f" (run {where['run']})" if ids.count(where["session_id"]) > 1 and where.get("run") else ""
         # One run may have several findings of a kind.
         number = len({(session["session_id"], session.get("run")) for _, session in members})
-        found.append(FindingGroup(ident, severity, worst, where["session_id"] + run, number, unit_of(sessions)))
+        found.append(FindingGroup(ident, severity, worst, where["session_id"] + run, number, unit))
     return sorted(found, key=lambda group: (SEVERITIES.index(group.severity), -group.sessions, group.id))
 
 
