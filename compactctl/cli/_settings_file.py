@@ -55,17 +55,16 @@ def with_choice(content: str, path: str, choice: Choice, told: Sequence[str]) ->
     SettingsError where the file is not valid before or would not be afterwards.
     """
     table = parse_file(content, path)
-    if isinstance(table.get("set"), dict) and not any(_table_of(line, path) for line in content.splitlines()):
+    if isinstance(table.get("set"), dict) and not any(
+        _opened(line) == _set_table(path) for line in content.splitlines()
+    ):
         raise SettingsError(f"{path}: write its set as a table ([set]), then tune can change it")
     options, gone = _options(table.get("set", {}), choice)
     settings = {name: choice.settings[name] for name in SHAPING if choice.settings[name] != _said(table, name, path)}
     kept: list[str] = []
     place = ""
     for line in content.splitlines():
-        if found := _TABLE.match(line):
-            place = found[1].replace(" ", "").replace('"', "")
-        elif line.lstrip().startswith("[["):
-            place = "[["
+        place = _opened(line) or place
         key = _KEY.match(line)
         name = key[1].replace("-", "_") if key else ""
         if place == _home(path) and name in settings:
@@ -121,7 +120,7 @@ def _inserted(lines: Sequence[str], path: str, fresh: Sequence[str], table: str)
     """Give the lines with fresh ones at the beginning of a table, which is added where it is not there."""
     if not table:
         return [*fresh, *lines]
-    at = next((number for number, line in enumerate(lines) if _opens(line, table)), None)
+    at = next((number for number, line in enumerate(lines) if _opened(line) == table), None)
     if at is None:
         return [*lines, *([""] if lines and lines[-1].strip() else []), f"[{table}]", *fresh]
     return [*lines[: at + 1], *fresh, *lines[at + 1 :]]
@@ -163,10 +162,9 @@ def _prices_table(path: str) -> str:
     return "tool.compactctl.prices" if _is_pyproject(path) else "prices"
 
 
-def _table_of(line: str, path: str) -> bool:
-    return _opens(line, _set_table(path))
-
-
-def _opens(line: str, table: str) -> bool:
+def _opened(line: str) -> str:
+    """Give the name of the table that a line opens, ``[[`` for a list of tables; empty for any other line."""
     found = _TABLE.match(line)
-    return found is not None and found[1].replace(" ", "").replace('"', "") == table
+    if found is not None:
+        return found[1].replace(" ", "").replace('"', "")
+    return "[[" if line.lstrip().startswith("[[") else ""

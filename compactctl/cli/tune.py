@@ -111,6 +111,7 @@ def tune(
     memory = None if dry_run else _memory(settings, resume)
     found = _Found(len(points))
     account = Account()
+    errors: list[CompactctlError] = []
     statuses: list[int] = []
     counted = Account()
 
@@ -126,10 +127,11 @@ def tune(
     except KeyboardInterrupt:
         statuses.append(130)
     except WorkerError as error:
-        found.errors.append(error)
+        errors.append(error)
         statuses.append(error.exit_status)
-    errors = [*found.errors, *found.failed()]
-    lacking = bool(errors or account.problems or statuses)
+    failed = [*found.errors, *found.failed()]
+    lacking = bool(failed or account.problems or statuses)
+    errors += failed
     if memory is not None and memory.recalled:
         known = quantity(memory.recalled, "replay was", "replays were")
         note(f"{known} known from an earlier run", quiet=quiet)
@@ -155,9 +157,8 @@ def tune(
     options = [points[number] for number in numbers]
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
     heads = [_head(session) for session in sessions]
-    ignored = dict(account.ignored)
-    failed = [str(error) for error in (*found.errors, *found.failed())]
-    document = root_document("tune", setup.settings(), heads, **body, ignored_inputs=ignored, failed=failed)
+    lost = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, failed))}
+    document = root_document("tune", setup.settings(), heads, **body, **lost)
     write(document, wanted, include_text=False, quiet=quiet)
     input_notes(account, map(Told.by, sessions), quiet=quiet)
     if write_ is not None and complete:

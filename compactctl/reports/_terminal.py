@@ -158,8 +158,9 @@ def _coverage(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
     if not gaps:
         return
     paper.line("Not measured", "bold")
+    of = quantity(len(sessions), unit_of(sessions))
     for gap in gaps:
-        where = f" ({gap.sessions} of {quantity(len(sessions), unit_of(sessions))})" if len(sessions) > 1 else ""
+        where = f" ({gap.sessions} of {of})" if len(sessions) > 1 else ""
         paper.wrapped(f"{safe(gap.what)}: {safe(gap.reason)}{where}", "  ", "dim")
     paper.line()
 

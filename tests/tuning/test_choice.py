@@ -112,7 +112,7 @@ def test_what_matters_on_the_sessions_kept_back_alone_is_told() -> None:
 
 
 def test_many_points_that_tie_are_judged_as_one() -> None:
-    """Thousands of settings with the same figures take no time of their own: each is on the front."""
+    """Of thousands of settings with the same figures none dominates another: each is on the front."""
     result = decided(lambda point, at: row(1.0), points=4_000, sessions=NAMES[:1])
     assert all(point.on_front for point in result.points)
 
