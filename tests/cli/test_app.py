@@ -29,6 +29,7 @@ from compactctl.errors import (
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parents[2]
+SAMPLE = "sample_sessions/long-migration-permanent-emergency.jsonl"
 
 
 def process(*arguments: object, **keywords: object) -> subprocess.CompletedProcess[str]:
@@ -86,10 +87,57 @@ def test_an_unknown_command_is_usage(command: Command) -> None:
     assert "replya" in ran.err
 
 
-def test_a_closed_pipe_ends_quietly() -> None:
-    """``| head`` stops the output, nothing else."""
-    sample = "sample_sessions/long-migration-permanent-emergency.jsonl"
-    line = f"{sys.executable} -m compactctl replay {sample} -n -v --measures none | head -n 1"
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Give an environment whose state directory holds a replay."""
+    environment = {**os.environ, "COMPACTCTL_STATE_DIR": str(tmp_path_factory.mktemp("state"))}
+    assert process("replay", SAMPLE, "-q", env=environment).returncode == 0
+    return environment
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"replay {SAMPLE}",
+        f"replay {SAMPLE} -v --measures none",
+        f"replay {SAMPLE} -f json",
+        f"compare {SAMPLE} -c harness9 -c none",
+        f"inspect {SAMPLE}",
+        f"tune {SAMPLE} --grid soft=0.60,0.70",
+        "report",
+        "verify",
+        "gc --keep-runs 1 --yes",
+        "list compactors",
+        "config show",
+        "--help",
+        "--version",
+    ],
+)
+def test_a_pipe_that_nobody_reads_ends_quietly(words: str, state: dict[str, str]) -> None:
+    """Output into a pipe whose reader is gone ends the command with 0 and without a traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "compactctl", *words.split()],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=state,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+
+    assert ran.returncode == 0, ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "BrokenPipe" not in ran.stderr
+
+
+def test_the_reader_of_a_pipe_may_leave() -> None:
+    """``| head`` has its line and stops the output: what does not fit the pipe (64 KB) is given up, nothing is said."""
+    line = f"{sys.executable} -m compactctl replay sample_sessions/*.jsonl -n -q -f json | head -n 1"
     ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT, check=True)
 
     assert ran.stderr == ""
