@@ -435,7 +435,7 @@ def test_every_replaying_command_shows_its_plan_and_keeps_its_caps(
 def test_a_stop_during_a_call_ends_at_once_and_the_store_verifies(
     stop: signal.Signals, command: Command, samples: Path, server: Server, tmp_path: Path
 ) -> None:
-    """Ctrl-C while a server hangs: over within a second, status 130 (143), and nothing half-written."""
+    """Ctrl-C while a server hangs: over long before that ends the call, status 130 (143), and nothing half-written."""
     waiting = tmp_path / "waiting"
 
     def hang(connection: Any, request: Request) -> None:
@@ -457,7 +457,7 @@ def test_a_stop_during_a_call_ends_at_once_and_the_store_verifies(
         took = time.monotonic() - begun
 
     assert process.returncode == 128 + stop, err
-    assert took < 1.0
+    assert took < 10  # 0.05 s on a free machine; the server hangs for 30
     assert "Traceback" not in err
     assert CANARY not in out + err
     verified = command("verify", "--json")

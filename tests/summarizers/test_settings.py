@@ -273,7 +273,7 @@ HANGING = """
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT])
-def test_ctrl_c_ends_a_call_within_a_second(stop: signal.Signals, server: Server, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_call_long_before_the_server_does(stop: signal.Signals, server: Server, tmp_path: Path) -> None:
     """Ctrl-C in the middle of a call ends it at once, and what was kept before is whole."""
     cassette = tmp_path / "c.jsonl"
     waiting = tmp_path / "waiting"
@@ -295,7 +295,7 @@ def test_ctrl_c_ends_a_call_within_a_second(stop: signal.Signals, server: Server
         out, err = process.communicate(timeout=30)
         took = time.monotonic() - begun
     assert (process.returncode, out) == (130, "interrupted\n"), err
-    assert took < 1.0
+    assert took < 10  # 0.05 s on a free machine; the server hangs for 30
     assert "Traceback" not in err
     assert CANARY not in out + err + cassette.read_text()
     offline = make_summarizer("openai", {"model": "m", "cassette_file": str(cassette)}, cassette_mode="replay")
