@@ -347,6 +347,14 @@ class CompactorSpec:
     needs_window: bool = False
     uses_summarizer: bool = False
 
+    def option_names(self) -> dict[str, Option]:
+        """Give the options by every name that a user may write, full and short."""
+        return {name: option for option in self.options for name in (option.name, option.short) if name}
+
+    def option(self, written: str) -> Option | None:
+        """Give the option that a user means, with dashes for underscores too; None where there is none."""
+        return self.option_names().get(written.strip().replace("-", "_"))
+
 
 # Gives the rank file of an encoding by its name, None where it is not at hand.
 RankSource = Callable[[str], bytes | None]

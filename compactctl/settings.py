@@ -256,21 +256,35 @@ def setting_named(name: str) -> Setting:
 
 
 def parse_file(content: str, path: str) -> Mapping[str, Any]:
-    """Read a settings file; in a ``pyproject.toml`` the table ``[tool.compactctl]``. Raises SettingsError."""
+    """Read a settings file, with or without a byte order mark; see ``tables_above``. Raises SettingsError."""
     try:
-        table = tomllib.loads(content)
+        table = tomllib.loads(content.removeprefix("\ufeff"))
     except RecursionError:
         raise SettingsError(f"{path}: not valid settings: lists or tables far too deep in one another") from None
     except ValueError as error:  # no TOML, or a number of more digits than Python reads
         raise SettingsError(f"{path}: not valid TOML: {error}") from error
-    if path.replace("\\", "/").rsplit("/", 1)[-1] == "pyproject.toml":
-        table = dict(_table(_table(table, "tool", path), "compactctl", path))
+    for name in tables_above(path):
+        table = dict(_table(table, name, path))
     _refuse_impossible(table, path)
     allowed = [*_BY_NAME, *_TABLES]
     for key in table:
         if key not in allowed:
             raise SettingsError(f"{path}: unknown setting {key!r}.{nearest(key, allowed)}")
+    for name in ("set", "prices"):
+        _table(table, name, path)
+    budgets = table.get("budgets", [])
+    if not isinstance(budgets, list) or not all(isinstance(b, dict) for b in budgets):
+        raise SettingsError(f"{path}: budgets must be a list of tables ([[budgets]])")
     return table
+
+
+def tables_above(path: str) -> tuple[str, ...]:
+    """Name the tables that the settings stand in: ``[tool.compactctl]`` of a ``pyproject.toml``, none otherwise.
+
+    >>> tables_above("a/pyproject.toml"), tables_above("compactctl.toml")
+    (('tool', 'compactctl'), ())
+    """
+    return ("tool", "compactctl") if path.replace("\\", "/").rsplit("/", 1)[-1] == "pyproject.toml" else ()
 
 
 def resolve(
@@ -280,7 +294,10 @@ def resolve(
     path: str = "",
     assignments: Iterable[str] = (),
 ) -> Resolved:
-    """Bring flags, variables, file and defaults together; a flag of None was not given. Raises SettingsError."""
+    """Bring flags, variables, file and defaults together; a flag of None was not given. Raises SettingsError.
+
+    ``file`` is what ``parse_file`` gave.
+    """
     _refuse_unknown_variables(environment)
     table = file or {}
     values: dict[str, Value] = {}
@@ -299,32 +316,29 @@ def resolve(
         except ValueError as error:
             place = f"--{setting.name.replace('_', '-')}" if origin == "flag" else f"{origin}: {setting.name}"
             raise SettingsError(f"{place}: {shown(raw)} is not {error}") from error
-    options = {name: Value(value, path) for name, value in _table(table, "set", path).items()}
+    options = {name: Value(value, path) for name, value in table.get("set", {}).items()}
     for assignment in assignments:
         name, separator, raw = assignment.partition("=")
         if not separator or not name.strip():
             raise SettingsError(f"--set {assignment!r}: write NAME=VALUE")
         options[name.strip()] = Value(raw.strip(), "flag")
-    budgets = table.get("budgets", [])
-    if not isinstance(budgets, list) or not all(isinstance(b, dict) for b in budgets):
-        raise SettingsError(f"{path}: budgets must be a list of tables ([[budgets]])")
-    return Resolved(values, options, tuple(budgets), _table(table, "prices", path), path)
+    return Resolved(values, options, tuple(table.get("budgets", ())), table.get("prices", {}), path)
 
 
 def compactor_options(spec: CompactorSpec, written: Mapping[str, Value | Any]) -> dict[str, Any]:
     """Validate the options of a compactor and fill in its defaults; short forms are accepted. Raises SettingsError."""
-    by_name = {option.name: option for option in spec.options}
-    names = by_name | {option.short: option for option in spec.options if option.short}
     chosen: dict[str, Any] = {option.name: option.default for option in spec.options}
     given: set[str] = set()
     for name, value in written.items():
-        option = names.get(name.replace("-", "_"))
+        place = f"{value.origin}: " if isinstance(value, Value) and value.origin != "flag" else ""
+        option = spec.option(name)
         if option is None:
-            raise SettingsError(f"{spec.name} has no option {name!r}.{nearest(name, names)}")
+            raise SettingsError(f"{place}{spec.name} has no option {name!r}.{nearest(name, spec.option_names())}")
         if option.name in given:
-            raise SettingsError(f"{spec.name}: {option.name} is set twice ({name!r} is the same option)")
+            raise SettingsError(f"{place}{spec.name}: {option.name} is set twice ({name!r} is the same option)")
         given.add(option.name)
-        chosen[option.name] = option_value(option, value.value if isinstance(value, Value) else value, spec.name)
+        raw = value.value if isinstance(value, Value) else value
+        chosen[option.name] = option_value(option, raw, f"{place}{spec.name}")
     for problem in spec.check(chosen):
         raise SettingsError(f"{spec.name}: {problem}")
     return chosen

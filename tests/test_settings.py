@@ -50,19 +50,26 @@ def test_a_pyproject_holds_the_settings_in_its_tool_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
+    ("content", "words"),
     [
-        ({"window": "big"}, "compactctl.toml: window: 'big' is not a whole number"),
-        ({"history": "both"}, "is not one of view, write-back"),
-        ({"set": 5}, "set must be a table"),
-        ({"budgets": {"a": 1}}, "budgets must be a list of tables"),
-        ({"jobs": 0}, "at least 1"),
+        ("window = 'big'", "compactctl.toml: window: 'big' is not a whole number"),
+        ("history = 'both'", "is not one of view, write-back"),
+        ("set = 5", "set must be a table"),
+        ("prices = 'high'", "prices must be a table"),
+        ("budgets = {a = 1}", "budgets must be a list of tables"),
+        ("budgets = [1]", "budgets must be a list of tables"),
+        ("jobs = 0", "at least 1"),
     ],
 )
-def test_an_impossible_value_says_what_is_allowed(table: dict[str, object], words: str) -> None:
+def test_an_impossible_value_says_what_is_allowed(content: str, words: str) -> None:
     """The message names the place, the value and what would do."""
     with pytest.raises(SettingsError, match=words):
-        resolve({}, {}, table, "compactctl.toml")
+        resolve({}, {}, parse_file(content, "compactctl.toml"), "compactctl.toml")
+
+
+def test_a_byte_order_mark_is_no_setting() -> None:
+    """A file that an editor of Windows saved is read as any other."""
+    assert parse_file("\ufeffjobs = 2\n", "compactctl.toml") == {"jobs": 2}
 
 
 def test_not_toml_names_the_file() -> None:

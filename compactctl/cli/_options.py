@@ -13,10 +13,11 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from compactctl.cli._output import Target, outputs_of, refuse_unsafe_files
-from compactctl.compactors._user import is_user_code
+from compactctl.cli._say import note
+from compactctl.compactors._user import is_user_code, load_compactor
 from compactctl.errors import MissingPathError, SettingsError, UnreadableError, UsageError
 from compactctl.ports import Option
-from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve
+from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve, setting_named
 from compactctl.transcripts import Found, find_inputs
 
 _LONGEST_WAIT = 86_400
@@ -80,7 +81,14 @@ Verbose = Annotated[
 ]
 
 
-def resolved(flags: Mapping[str, Any], config: str | None, no_config: bool, assignments: list[str] | None) -> Resolved:
+def resolved(
+    flags: Mapping[str, Any],
+    config: str | None,
+    no_config: bool,
+    assignments: list[str] | None,
+    *,
+    quiet: bool = False,
+) -> Resolved:
     """Bring flags, environment and the settings file together; raises SettingsError."""
     path = None if no_config else find_settings(config)
     table = parse_file(_read(path), str(path)) if path else None
@@ -89,7 +97,22 @@ def resolved(flags: Mapping[str, Any], config: str | None, no_config: bool, assi
     own = bool(config) and path is not None and not path.resolve().is_relative_to(Path.cwd().resolve())
     settings = replace(settings, trusted=own)
     _refuse_untrusted(settings)
-    return settings
+    return _without_foreign(settings, str((table or {}).get("compactor", setting_named("compactor").default)), quiet)
+
+
+def _without_foreign(settings: Resolved, its_own: str, quiet: bool) -> Resolved:
+    """Leave out the options that a file gives to its own compactor where another one was asked for, and say so."""
+    asked = settings.values["compactor"]
+    given = {name for name, value in settings.options.items() if value.origin == settings.path and "." not in name}
+    if not given or asked.origin in ("default", settings.path) or asked.value == its_own:
+        return settings
+    spec = load_compactor(asked.value)
+    # What neither has is a typing error, which is told later. Code that the file names is not run to find out.
+    known = given if is_user_code(its_own) else set(load_compactor(its_own).option_names())
+    foreign = sorted(name for name in given if not spec.option(name) and name.replace("-", "_") in known)
+    if foreign:
+        note(f"{settings.path}: left out, since {spec.name} has no such option: {', '.join(foreign)}", quiet=quiet)
+    return replace(settings, options={name: v for name, v in settings.options.items() if name not in foreign})
 
 
 def inputs(

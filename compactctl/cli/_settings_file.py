@@ -1,20 +1,22 @@
-"""Changes single lines of a settings file and leaves the rest, comments included, as it was written."""
+"""Changes values of a settings file and leaves the rest, comments and order included, as it was written."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Collection, Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+import tomlkit
+from tomlkit.container import OutOfOrderTableProxy
+from tomlkit.items import InlineTable, Item, Table
+
 from compactctl.errors import SettingsError
 from compactctl.ports import CompactorSpec
-from compactctl.settings import compactor_options, parse_file, setting_named, shown
+from compactctl.settings import compactor_options, parse_file, setting_named, shown, tables_above
 
-_TABLE = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
-_KEY = re.compile(r"\s*[\"']?([A-Za-z0-9_-]+)[\"']?\s*=")
 MARK = "# tune: "
-
+BOM = "\ufeff"
 
 # What decides the figures of a replay beside the options of its compactor: a choice holds under these alone.
 SHAPING = (
@@ -47,60 +49,107 @@ class Choice:
     prices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What a file must say anew; a setting of None is one that nothing says. ``gone`` are options by how they stand."""
+
+    settings: Mapping[str, Any]
+    options: Mapping[str, Any]
+    gone: Set[str]
+    prices: Mapping[str, Mapping[str, Any]]
+
+    def make(self, home: MutableMapping[str, Any]) -> None:
+        """Change the table that the settings stand in, in a file or in plain dictionaries."""
+        for name, value in self.settings.items():
+            if value is None:
+                home.pop(name, None)
+            else:
+                home[name] = value
+        options = home.setdefault("set", {})
+        for name in sorted(self.gone):
+            del options[name]
+        options.update(self.options)
+        for model, price in self.prices.items():
+            home.setdefault("prices", {})[model] = dict(price)
+
+
 def with_choice(content: str, path: str, choice: Choice, told: Sequence[str]) -> str:
     """Give a settings file that holds a choice, with a comment of how it came, and leaves all else as it was written.
 
     A replay under the new file is one under the choice: what the file says otherwise, or not at all, is changed, too.
-    Lines that set the same, by full name or short form, and an earlier comment of this kind are replaced. Raises
-    SettingsError where the file is not valid before or would not be afterwards.
+    An option keeps the place and the spelling that it had; an earlier comment of this kind is replaced. Raises
+    SettingsError where the file is not valid, or has another price than the choice was made under.
     """
-    table = parse_file(content, path)
-    if isinstance(table.get("set"), dict) and not any(
-        _opened(line) == _set_table(path) for line in content.splitlines()
-    ):
-        raise SettingsError(f"{path}: write its set as a table ([set]), then tune can change it")
-    options, gone = _options(table.get("set", {}), choice)
-    settings = {name: choice.settings[name] for name in SHAPING if choice.settings[name] != _said(table, name, path)}
-    kept: list[str] = []
-    place = ""
-    for line in content.splitlines():
-        place = _opened(line) or place
-        key = _KEY.match(line)
-        name = key[1].replace("-", "_") if key else ""
-        if place == _home(path) and name in settings:
-            continue
-        if place == _set_table(path) and (name in gone or line.startswith(MARK)):
-            continue
-        kept.append(line)
-    lines = _inserted(kept, path, [MARK + words for words in told] + _assignments(options), _set_table(path))
-    # A setting of None is one that nothing says.
-    said = [line for name, value in settings.items() if value is not None for line in _assignments({name: value})]
-    lines = _inserted(lines, path, said, _home(path)) if said else lines
+    changes = _changes(parse_file(content, path), path, choice)
+    mark = BOM if content.startswith(BOM) else ""
+    end = "\r\n" if "\r\n" in content else "\n"
+    lines = content.removeprefix(BOM).replace("\r\n", "\n").split("\n")
+    plain = "\n".join(line for line in lines if not line.startswith(MARK))
+    try:
+        document = tomlkit.parse(plain)
+    except ValueError as error:
+        raise SettingsError(f"{path}: cannot be changed: {error}") from error
+    home = _opened(document, path)
+    if isinstance(home.get("set"), OutOfOrderTableProxy):
+        # What stands in dotted keys here and there has no place for a comment.
+        table = home.pop("set").unwrap()
+        home["set"] = table
+    changes.make(home)
+    # What was chosen comes first in what is written.
+    _explain(home["set"], list(changes.options)[: len(choice.options)], told)
+    changed = tomlkit.dumps(document)
+    # The same changes in plain dictionaries: whatever else the file holds must be as it was.
+    wanted = tomllib.loads(content.removeprefix(BOM))
+    changes.make(_opened(wanted, path))
+    if tomllib.loads(changed) != wanted:
+        raise SettingsError(f"{path}: cannot be changed without a loss; write the choice into another file")
+    return mark + changed.replace("\n", end)
+
+
+def toml_value(value: Any) -> str:
+    """Give a value as TOML writes it.
+
+    >>> toml_value(0.7), toml_value(True), toml_value("a"), toml_value(("x", "y"))
+    ('0.7', 'true', '"a"', '["x", "y"]')
+    """
+    written: str = tomlkit.item(value).as_string()
+    return written
+
+
+def _opened(document: MutableMapping[str, Any], path: str) -> MutableMapping[str, Any]:
+    """Give the table of a file that holds the settings, which is added where it is not there."""
+    home = document
+    for name in tables_above(path):
+        home = home.setdefault(name, {})
+    return home
+
+
+def _changes(table: Mapping[str, Any], path: str, choice: Choice) -> _Changes:
+    settings = {name: value for name, value in choice.settings.items() if value != _said(table, name, path)}
     known = table.get("prices", {})
     for model, price in choice.prices.items():
-        if model not in known:
-            lines += ["", f"[{_prices_table(path)}.{toml_value(model)}]", *_assignments(price)]
-        elif known[model] != price:
+        if known.get(model, price) != price:
             raise SettingsError(f"{path}: it has another price of {model} than the choice was made under")
-    changed = "\n".join(lines) + "\n"
-    if any(_said(parse_file(changed, path), name, path) != choice.settings[name] for name in SHAPING):
-        raise SettingsError(f"{path}: its settings are not written one a line, so tune cannot change them")
-    return changed
+    prices = {model: price for model, price in choice.prices.items() if model not in known}
+    return _Changes(_lists(settings), *_options(table.get("set", {}), choice), prices)
 
 
 def _options(before: Mapping[str, Any], choice: Choice) -> tuple[dict[str, Any], set[str]]:
-    """Give the options to write, and the names under which they may stand in the file already.
+    """Give the options to write, by how they stand in the file, and the names there of those that must leave it.
 
     Options of another compactor leave the file; those that compare gives to one of several are not looked at.
     """
-    known = {option.name: option for option in choice.spec.options}
-    known |= {option.short: option for option in choice.spec.options if option.short}
-    plain = {name.replace("-", "_") for name in before if "." not in name}
-    mine = {name: value for name, value in before.items() if name.replace("-", "_") in known}
-    now = compactor_options(choice.spec, mine)
-    options = {name: value for name, value in choice.fixed.items() if value != now[name] and name not in choice.options}
-    options |= choice.options
-    return options, {name for name in plain if name not in known or known[name].name in options}
+    stands = {option.name: name for name in before if (option := choice.spec.option(name))}
+    now = compactor_options(choice.spec, {name: before[name] for name in stands.values()})
+    fixed = {name: value for name, value in choice.fixed.items() if value != now[name] and name not in choice.options}
+    written = {stands.get(name, name): value for name, value in {**choice.options, **fixed}.items()}
+    gone = {name for name, value in before.items() if "." not in name and not isinstance(value, dict)}
+    return _lists(written), gone - {*stands.values()}
+
+
+def _lists(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give values as TOML has them, which knows no tuples."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def _said(table: Mapping[str, Any], name: str, path: str) -> Any:
@@ -112,59 +161,9 @@ def _said(table: Mapping[str, Any], name: str, path: str) -> Any:
         raise SettingsError(f"{path}: {name}: {shown(table[name])} is not {error}") from error
 
 
-def _assignments(values: Mapping[str, Any]) -> list[str]:
-    return [f"{name} = {toml_value(value)}" for name, value in values.items()]
-
-
-def _inserted(lines: Sequence[str], path: str, fresh: Sequence[str], table: str) -> list[str]:
-    """Give the lines with fresh ones at the beginning of a table, which is added where it is not there."""
-    if not table:
-        return [*fresh, *lines]
-    at = next((number for number, line in enumerate(lines) if _opened(line) == table), None)
-    if at is None:
-        return [*lines, *([""] if lines and lines[-1].strip() else []), f"[{table}]", *fresh]
-    return [*lines[: at + 1], *fresh, *lines[at + 1 :]]
-
-
-def toml_value(value: Any) -> str:
-    """Give a value as TOML writes it.
-
-    >>> toml_value(0.7), toml_value(True), toml_value("a"), toml_value(("x", "y"))
-    ('0.7', 'true', '"a"', '["x", "y"]')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        import json
-
-        return json.dumps(value)
-    return "[" + ", ".join(map(toml_value, value)) + "]"
-
-
-def _is_pyproject(path: str) -> bool:
-    return path.replace("\\", "/").rsplit("/", 1)[-1] == "pyproject.toml"
-
-
-def _home(path: str) -> str:
-    """Name the table that the settings stand in; empty for the beginning of the file."""
-    return "tool.compactctl" if _is_pyproject(path) else ""
-
-
-def _set_table(path: str) -> str:
-    """Name the table of a compactor's options."""
-    return "tool.compactctl.set" if _is_pyproject(path) else "set"
-
-
-def _prices_table(path: str) -> str:
-    """Name the table of the user's own prices."""
-    return "tool.compactctl.prices" if _is_pyproject(path) else "prices"
-
-
-def _opened(line: str) -> str:
-    """Give the name of the table that a line opens, ``[[`` for a list of tables; empty for any other line."""
-    found = _TABLE.match(line)
-    if found is not None:
-        return found[1].replace(" ", "").replace('"', "")
-    return "[[" if line.lstrip().startswith("[[") else ""
+def _explain(options: Table | InlineTable, chosen: Collection[str], told: Sequence[str]) -> None:
+    """Put a comment above the first of the options that were chosen, or above a table in braces."""
+    item: Item = options
+    if isinstance(options, Table):
+        item = next(item for key, item in options.value.body if key is not None and key.key in chosen)
+    item.trivia.indent = "".join(f"{MARK}{words}\n" for words in told) + item.trivia.indent

@@ -80,7 +80,7 @@ def check(
         raise UsageError("check needs at least one transcript: a file, a directory, a pattern, or - for stdin")
     if update_baseline and baseline is None:
         raise UsageError("--update-baseline needs --baseline FILE")
-    settings = opt.resolved(flags, config, no_config, set)
+    settings = opt.resolved(flags, config, no_config, set, quiet=quiet)
     wanted = decision_targets("check", format, output)
     level = Level(_level(fail_on))
     setup = setup_of(settings)
@@ -127,7 +127,7 @@ def check(
     if not documents and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to check; name a transcript"))
     if update_baseline and dry_run:
-        note(f"{baseline} is left as it is: --dry-run writes nothing")
+        note(f"nothing was written to {baseline}: --dry-run")
     elif update_baseline and baseline is not None and documents:
         write_baseline(baseline, setup.settings(), judged, budgets)
         note(f"wrote {baseline}", quiet=quiet)

@@ -161,7 +161,7 @@ def rivals(chosen: Sequence[str], settings: Resolved) -> dict[str, Rival]:
                 raise SettingsError(f"--set {written}: no compactor {name!r} is compared.{nearest(name, specs)}")
             own[name][option] = value
             continue
-        having = [name for name, spec in specs.items() if _has(spec, written)]
+        having = [name for name, spec in specs.items() if spec.option(written)]
         if not having and value.origin == "flag":
             options = {option.name for spec in specs.values() for option in spec.options}
             raise SettingsError(f"--set {written}: none of the compactors has it.{nearest(written, options)}")
@@ -178,10 +178,6 @@ def rivals(chosen: Sequence[str], settings: Resolved) -> dict[str, Rival]:
         setup = replace(base, spec=spec, options=compactor_options(spec, chosen_here))
         found[name] = Rival(setup, name in BOUNDS, asker)
     return found
-
-
-def _has(spec: CompactorSpec, written: str) -> bool:
-    return any(written.replace("-", "_") in (option.name, option.short) for option in spec.options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,10 +46,10 @@ def show(
         rows |= {f"set.{name}": (value.value, value.origin) for name, value in settings.options.items()}
     else:
         setup = setup_of(settings)
-        for name, value in setup.options.items():
-            short = next((option.short for option in setup.spec.options if option.name == name), "")
-            written = settings.options.get(name) or settings.options.get(short)
-            rows[f"set.{name}"] = (value, written.origin if written else "default")
+        origins = {
+            option.name: value.origin for name, value in settings.options.items() if (option := setup.spec.option(name))
+        }
+        rows |= {f"set.{name}": (value, origins.get(name, "default")) for name, value in setup.options.items()}
     if opt.json_wanted("config show", json, format):
         listed = {name: {"value": value, "origin": origin} for name, (value, origin) in rows.items()}
         document = {"schema_version": SCHEMA_VERSION, "tool_version": compactctl.__version__, "settings": listed}

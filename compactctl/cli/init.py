@@ -190,9 +190,7 @@ def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mappin
 def _written(settings: Resolved) -> frozenset[str]:
     """Give the full names of the options that were set on the command line."""
     spec = setup_of(settings).spec
-    names = {option.name: option.name for option in spec.options}
-    names |= {option.short: option.name for option in spec.options if option.short}
-    return frozenset(names[name.replace("-", "_")] for name in settings.options)
+    return frozenset(option.name for name in settings.options if (option := spec.option(name)))
 
 
 def _budget(

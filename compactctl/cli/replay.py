@@ -63,7 +63,7 @@ def replay(
     if not paths:
         raise UsageError("replay needs at least one transcript: a file, a directory, a pattern, or - for stdin")
     own = {"records_dir": records_dir, "extract_memories": True if extract_memories else None}
-    settings = opt.resolved({**flags, **own}, config, no_config, set)
+    settings = opt.resolved({**flags, **own}, config, no_config, set, quiet=quiet)
     wanted = targets(format, output)
     setup = setup_of(settings, frozenset(compact_at or ()))
     screen = wanted[0].report.name == "table"

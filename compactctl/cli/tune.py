@@ -94,7 +94,7 @@ def tune(
         raise UsageError(f"--write {write_}: a settings file ends in .toml; results go to --output")
     if write_ is not None and not write_.parent.is_dir():
         raise UsageError(f"--write {write_}: the directory {write_.parent} does not exist")
-    settings = opt.resolved(flags, config, no_config, set)
+    settings = opt.resolved(flags, config, no_config, set, quiet=quiet)
     wanted = decision_targets("tune", format, output)
     setup = setup_of(settings)
     preferred = Prefer(_read(one_of(*Prefer), prefer, "--prefer"))
@@ -104,6 +104,9 @@ def tune(
     for axis in made.axes:
         if axis.short:
             note(axis.short, quiet=quiet)
+    if write_ is not None:
+        # What cannot be written is told before the work and not after it.
+        _settings_with({axis.name: setup.options[axis.name] for axis in made.axes}, write_, setup, settings)
     points, present = _with_present(made, setup)
     plan = Plan(settings, tuple(points), _measures(settings))
     make_summarizer(Work(settings))
@@ -318,21 +321,31 @@ def _head(session: Session) -> dict[str, Any]:
 
 def _write_settings(path: Path, document: dict[str, Any], setup: Setup, settings: Resolved) -> None:
     """Write the chosen options, if any, into a settings file, with all that they were chosen under."""
-    from compactctl.cli._settings_file import SHAPING, Choice, with_choice
     from compactctl.reports._tuning import how_found
 
     chosen = document["recommendation"]["options"]
     if chosen is None:
         note(f"nothing was written to {path}: {document['recommendation']['reason']}")
         return
+    content = _settings_with(chosen, path, setup, settings, how_found(document))
     try:
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        under = {name: settings[name] for name in SHAPING}
-        choice = Choice(setup.spec, chosen, setup.options, under, settings.prices)
-        content = with_choice(before, str(path), choice, how_found(document))
         write_file(path, [content.encode()], "--write")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise StoreError(f"--write {path}: {error}") from error
     note(f"wrote {path}")
     if settings["summarizer"] not in ("stub", "opaque"):
         note(f"model and endpoint of {settings['summarizer']} are not written: they stay with the command line")
+
+
+def _settings_with(
+    chosen: Mapping[str, Any], path: Path, setup: Setup, settings: Resolved, told: Sequence[str] = ()
+) -> str:
+    """Give what a settings file will hold with these options. Raises SettingsError where that cannot be."""
+    from compactctl.cli._settings_file import SHAPING, Choice, with_choice
+
+    try:
+        before = path.read_bytes().decode() if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"--write {path}: {error}") from error
+    under = {name: settings[name] for name in SHAPING}
+    return with_choice(before, str(path), Choice(setup.spec, chosen, setup.options, under, settings.prices), told)

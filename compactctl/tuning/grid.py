@@ -68,11 +68,10 @@ def parse_axis(written: str, spec: CompactorSpec) -> Axis:
     where = f"--grid {written}"
     if not separator or not name.strip() or not values.strip():
         raise SettingsError(f"{where}: write NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE")
-    by_name = {option.name: option for option in spec.options}
-    by_name |= {option.short: option for option in spec.options if option.short}
-    option = by_name.get(name.strip().replace("-", "_"))
+    option = spec.option(name)
     if option is None:
-        raise SettingsError(f"{where}: {spec.name} has no option {name.strip()!r}.{nearest(name.strip(), by_name)}")
+        known = nearest(name.strip(), spec.option_names())
+        raise SettingsError(f"{where}: {spec.name} has no option {name.strip()!r}.{known}")
     short = ""
     if ":" in values:
         parts, short = _range(values, option, where)

@@ -178,6 +178,26 @@ def test_settings_come_from_the_nearest_file(command: Command, samples: Path) ->
     assert ran["sessions"][0]["window"] == 40_000
 
 
+def test_options_of_the_files_own_compactor_do_not_hinder_another(command: Command, samples: Path) -> None:
+    """What a file sets for its compactor is left out for one that lacks it, and told; a typing error is one still."""
+    Path("compactctl.toml").write_text("[set]\nmin-tail-messages = 8\nfull = 0.7\n")
+    line = ("replay", samples / SHORT, "-n", "-f", "json", "--measures", "none")
+    other = command(*line, "--compactor", "dsh")
+    assert other.status == 0
+    assert other.json()["settings"]["options"]["threshold_ratio"] == 0.7
+    assert "compactctl.toml: left out, since dsh has no such option: min-tail-messages" in other.err
+    assert command(*line, "--compactor", "dsh", "-q").err == ""
+    assert command(*line).json()["settings"]["options"]["min_tail_messages"] == 8
+
+    Path("compactctl.toml").write_text("[set]\nmin_tale = 8\n")
+    wrong = command(*line, "--compactor", "dsh")
+    assert wrong.status == 2
+    assert "compactctl.toml: dsh has no option 'min_tale'" in wrong.err
+
+    Path("compactctl.toml").write_text('compactor = "dsh"\n[set]\nsoft = 0.7\n')
+    assert "compactctl.toml: dsh has no option 'soft'" in command(*line).err
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [

@@ -127,16 +127,52 @@ def chosen(
 
 
 def test_write_puts_the_choice_into_the_settings_file_and_leaves_the_rest() -> None:
-    """--write changes the option's lines under a comment of how they were found; comments and budgets stay."""
-    before = '# mine\n[set]\nsoft = 0.65 # short\ntail = 8\n\n[[budgets]]\nmeasure = "tokens"\nmax = 1\n'
+    """--write changes the option's value under a comment of how it was found; place, spelling and comments stay."""
+    before = '# mine\n[set]\ntail = 8\nsoft = 0.65 # short\n\n[[budgets]]\nmeasure = "tokens"\nmax = 1\n'
     after = chosen({"soft_threshold": 0.7}, fixed={"tail": 8})(before)
     assert after == (
-        "# mine\n[set]\n# tune: found by trying.\nsoft_threshold = 0.7\ntail = 8\n\n"
+        "# mine\n[set]\ntail = 8\n# tune: found by trying.\nsoft = 0.7 # short\n\n"
         '[[budgets]]\nmeasure = "tokens"\nmax = 1\n'
     )
     again = chosen({"soft_threshold": 0.72}, fixed={"tail": 8})(after)
-    assert again == after.replace("0.7\n", "0.72\n")
+    assert again == after.replace("0.7 ", "0.72 ")
     assert parse_file(chosen({"min_tail_messages": 4})(""), "x")["set"] == {"min_tail_messages": 4}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "[set]\n# tune: found by trying.\nsoft_threshold = 0.7\n"),
+        ("jobs = 2\n", "jobs = 2\n\n[set]\n# tune: found by trying.\nsoft_threshold = 0.7\n"),
+        ("jobs = 2\r\n[set]\r\nsoft=0.66\r\n", "jobs = 2\r\n[set]\r\n# tune: found by trying.\r\nsoft=0.7\r\n"),
+        ("\ufeffset = {soft = 0.66} # x\n", "\ufeff# tune: found by trying.\nset = {soft = 0.7} # x\n"),
+        ("set.soft = 0.66 # x\n", "# tune: found by trying.\nset.soft = 0.7 # x\n"),
+        (
+            'set.soft = 0.66\njobs = 2\nset."early.warn" = 0.4 # y\n',
+            'jobs = 2\n\n[set]\n# tune: found by trying.\nsoft = 0.7\n"early.warn" = 0.4\n',
+        ),
+        (
+            "[set]\nsoft = 0.66\n[set.early]\nwarn = 0.4",
+            "[set]\n# tune: found by trying.\nsoft = 0.7\n[set.early]\nwarn = 0.4",
+        ),
+        (
+            "budgets = [\n  # all\n  {measure = 'tokens', max = 1},\n]\n",
+            "budgets = [\n  # all\n  {measure = 'tokens', max = 1},\n]\n\n"
+            "[set]\n# tune: found by trying.\nsoft_threshold = 0.7\n",
+        ),
+    ],
+)
+def test_write_takes_a_file_however_it_is_written(before: str, after: str) -> None:
+    """Tables, braces, dotted keys, line ends and a byte order mark stay; a second time changes no value."""
+    write = chosen({"soft_threshold": 0.7})
+    assert write(before) == after
+    assert parse_file(write(after), "x") == parse_file(after, "x")
+
+
+def test_write_never_loses_what_is_not_its_own() -> None:
+    """What looks like an earlier comment in the text of another tool is kept, if only by writing nothing."""
+    with pytest.raises(SettingsError, match="without a loss"):
+        chosen({"soft_threshold": 0.7}, "pyproject.toml")("[tool.other]\ntext = '''\n# tune: mine\n'''\n")
 
 
 def test_write_keeps_what_the_choice_was_made_under() -> None:
@@ -151,7 +187,7 @@ def test_write_keeps_what_the_choice_was_made_under() -> None:
         "meter": "calibrated",
         "window": "128k",
         "overhead": 0,
-        "set": {"min_tail_messages": 6, "full_threshold": 0.9, "soft_threshold": 0.7},
+        "set": {"tail": 6, "full_threshold": 0.9, "soft_threshold": 0.7},
     }
     assert 'window = "128k" # mine\n' in after
 
@@ -205,18 +241,18 @@ def test_write_into_a_pyproject(before: str) -> None:
     assert (OTHER in after) == (OTHER in before)
 
 
-@pytest.mark.parametrize(
-    ("before", "words"),
-    [
-        ("protect = [\n'a',\n]\n", "not written one a line|not valid TOML"),
+def test_a_file_that_tune_cannot_change_is_told_before_the_replays(command: Command, corpus: Path) -> None:
+    """What is wrong with the file is said in a line that names it, and it is left alone."""
+    for words, told in (
         ("window = 'wide'\n", "window: 'wide' is not"),
-        ("set = {tail = 3}\n", r"write its set as a table"),
-    ],
-)
-def test_a_file_that_tune_cannot_change_is_left_alone(before: str, words: str) -> None:
-    """What cannot be changed line by line is told, and no half of it is written."""
-    with pytest.raises(SettingsError, match=words):
-        chosen({"soft_threshold": 0.7})(before)
+        ("set = 3\n", "set must be a table"),
+        ("=", "not valid TOML"),
+    ):
+        Path("bad.toml").write_text(words)
+        ran = command("tune", corpus, *GRID, "--write", "bad.toml")
+        assert (ran.status, ran.out) == (2, "")
+        assert f"bad.toml: {told}" in ran.err
+        assert Path("bad.toml").read_text() == words
 
 
 COUNTS = """
