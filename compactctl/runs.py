@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactctl.context.counting import Meter
@@ -220,14 +221,14 @@ class Workbench:
         session: Session,
         window: Window,
         *,
-        prices: Prices | None = None,
+        prices: Callable[[], Prices | None] = lambda: None,
         ranks: RankSource | None = None,
         real: tuple[Meter, str] | None = None,
         altered: bool = False,
     ) -> None:
         self.session = session
         self.window = window
-        self.prices = prices
+        self._priced = prices
         self._ranks = ranks
         self._real = real
         self._altered = altered
@@ -237,6 +238,11 @@ class Workbench:
         self._scales: dict[int, Scale] = {}
         self._growths: dict[int, Growth] = {}
         self._bounds: dict[int, Tally] = {}
+
+    @cached_property
+    def prices(self) -> Prices | None:
+        """What the session's model costs; looked up when first asked for, since the table of all prices is large."""
+        return self._priced()
 
     @property
     def real(self) -> tuple[Meter, str]:
@@ -267,7 +273,7 @@ class Workbench:
         """
         done = spilled(self.session.messages, rule, offloader)
         session = replace(self.session, messages=done.messages)
-        bench = Workbench(session, self.window, prices=self.prices, ranks=self._ranks, real=self.real, altered=True)
+        bench = Workbench(session, self.window, prices=self._priced, ranks=self._ranks, real=self.real, altered=True)
         bench._meters = self._meters
         return bench, done
 

@@ -169,7 +169,7 @@ def _key(session: Session, plan: Plan, task: Task) -> str:
         "session": session.id,
         "code": _code_of(plan.settings["compactor"]),
         "window": bench.window.tokens,
-        "prices": repr(bench.prices),
+        "prices": repr(bench.prices) if plan.measures else None,
         "settings": [setup.settings() for setup in plan.setups()[task.first : task.last]],
         "measures": plan.measures,
     }
