@@ -17,10 +17,11 @@ if TYPE_CHECKING:
         merge_anchors as merge_anchors,
         parse_anchors_and_summary as parse_anchors_and_summary,
     )
+    from compactctl.context.base import Base as Base, Kind as Kind
     from compactctl.context.offload import MemoryOffloader as MemoryOffloader
     from compactctl.context.pairing import repair_orphaned_tool_pairs as repair_orphaned_tool_pairs
     from compactctl.context.prune import ToolResultPruner as ToolResultPruner
-    from compactctl.context.view import Base as Base, Kind as Kind, View as View
+    from compactctl.context.view import View as View
     from compactctl.errors import CompactctlError as CompactctlError, SummarizerError as SummarizerError
     from compactctl.meters.bytes4 import estimate_tokens as estimate_tokens
     from compactctl.model import (

@@ -18,8 +18,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from compactctl.context.base import Base
 from compactctl.context.counting import Meter
-from compactctl.context.view import Base, View
+from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, CompactionRecord, Message, Tier, ToolCall, Trigger
 from compactctl.ports import HistoryMode, Step

@@ -14,11 +14,12 @@ from types import ModuleType
 from typing import Any
 
 from compactctl.compactors._list_face import ListCompactor
+from compactctl.context.base import Base, Kind
 from compactctl.context.counting import Meter, Standing
 from compactctl.context.lived import as_cleared
 from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Kind, View
+from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import (
     SYSTEM,
@@ -143,7 +144,7 @@ def walk(base: Base, compactor: StepCompactor, plan: Plan) -> Iterator[Span]:
     turns = len(base.calls)
     reality = _Reality(base, plan.compactions)
     scale = (plan.limits.scale or Scale(base, plan.limits.real)) if plan.limits else None
-    history = base.view(0)
+    history = View.before(base, 0)
     if plan.follow and history.pristine:
         history = history.standing(Standing.SENT)
     turn = 0

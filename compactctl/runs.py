@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compactctl.context.base import Base
 from compactctl.context.counting import Meter
 from compactctl.context.growth import Growth, Run
 from compactctl.context.offload import NullOffloader, OffloaderBase
 from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
-from compactctl.context.view import Base
+from compactctl.context.view import View
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.measures._alike import with_known
 from compactctl.measures._load import load_of
@@ -297,7 +298,7 @@ class Workbench:
             tally = self._bounds[id(base)] = Tally()
             if base.calls:
                 record = CompactionRecord(Tier.NONE, 0, 0, 0, 0)
-                span = Span(0, len(base.calls), (record,), base.view(0))
+                span = Span(0, len(base.calls), (record,), View.before(base, 0))
                 tally.add(span, self.growth(base), self.scale(base))
         return self._bounds[id(base)]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.base import Item, Kind
+from compactctl.context.view import View
 from compactctl.model import changed
 
 CLEARED = "[old tool result cleared]"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compactctl.compactors._ask import Answer
+from compactctl.context.base import Kind
 from compactctl.context.counting import Meter
-from compactctl.context.view import Kind, View
+from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import CompactionRecord, Message, Tier, Trigger, changed
 from compactctl.ports import Compactor, HistoryMode, RecordedCompactor, Step

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from compactctl.context.base import Base, Item, Kind
 from compactctl.context.counting import MeterContext
 from compactctl.context.lazy import LazyMessages
 from compactctl.context.offload import SPILL_MARKER, NullOffloader, OffloaderBase
 from compactctl.context.passing import Passing
-from compactctl.context.view import Base, Item, Kind, View
+from compactctl.context.view import View
 from compactctl.errors import OffloadError
 from compactctl.model import Message, OffloadEntry
 from compactctl.ports import Offloader
@@ -238,7 +239,7 @@ class _Table:
 
     def __init__(self, rule: Offloading, offloader: NullOffloader, base: Base) -> None:
         maker = _Maker(offloader.session_id, offloader.threshold)
-        view = base.view()
+        view = View.before(base)
         self.at: list[int] = []
         self.entries: list[OffloadEntry] = []
         self.placed: list[_Placeholder] = []

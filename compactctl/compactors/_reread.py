@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from json import JSONDecodeError, loads
 from typing import Any
 
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.base import Item, Kind
+from compactctl.context.view import View
 from compactctl.model import USER, Message, Origin, byte_length
 
 READ_TOOLS = frozenset({"Read", "read", "read_file"})

@@ -21,12 +21,13 @@ from compactctl.context.anchors import (
     parse_anchors_and_summary,
     previous_text,
 )
+from compactctl.context.base import Kind
 from compactctl.context.budget import DEFAULT_MIN_TAIL
 from compactctl.context.counting import Meter, MeterContext
 from compactctl.context.cuts import balanced_cut
 from compactctl.context.passing import Pass
 from compactctl.context.provenance import with_origins
-from compactctl.context.view import Kind, View
+from compactctl.context.view import View
 from compactctl.context.weights import weight_where
 from compactctl.errors import StoreError, SummarizerError
 from compactctl.meters.bytes4 import Bytes4

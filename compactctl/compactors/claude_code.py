@@ -11,9 +11,10 @@ from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._clearing import Clearing
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
 from compactctl.compactors._reread import Reread, read_again
+from compactctl.context.base import Base, Kind
 from compactctl.context.counting import Meter, MeterContext, Standing
 from compactctl.context.lived import as_cleared
-from compactctl.context.view import Base, Kind, View
+from compactctl.context.view import View
 from compactctl.context.weights import weight_reaching
 from compactctl.errors import SummarizerError
 from compactctl.meters._recorded import first_break

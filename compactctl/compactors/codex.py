@@ -7,8 +7,9 @@ from typing import Any
 
 from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
+from compactctl.context.base import Item, Kind
 from compactctl.context.counting import Meter, MeterContext
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.view import View
 from compactctl.context.weights import weight_reaching
 from compactctl.errors import SummarizerError
 from compactctl.meters.bytes4 import Bytes4

@@ -8,10 +8,11 @@ from typing import Any
 
 from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._list_face import ListFace, record_of
+from compactctl.context.base import Kind
 from compactctl.context.counting import Meter
 from compactctl.context.cuts import balanced_cut
 from compactctl.context.prune import ToolResultPruner
-from compactctl.context.view import Kind, View
+from compactctl.context.view import View
 from compactctl.context.weights import weight_reaching
 from compactctl.errors import SettingsError, SummarizerError
 from compactctl.meters.dsh import Dsh

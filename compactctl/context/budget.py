@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from compactctl.context.base import Kind
 from compactctl.context.counting import MeterContext
 from compactctl.context.cuts import balanced_cut, balanced_ranges
-from compactctl.context.view import Kind, View
+from compactctl.context.view import View
 from compactctl.model import USER
 
 DEFAULT_MIN_TAIL = 6

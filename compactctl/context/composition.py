@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 
-from compactctl.context.view import Base, Item, View
+from compactctl.context.base import Base, Item
+from compactctl.context.view import View
 from compactctl.model import Message
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.base import Item, Kind
+from compactctl.context.view import View
 from compactctl.model import Message, RecordedCompaction
 
 CLEARED_TEXT = "[cleared]"

@@ -13,10 +13,11 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from compactctl.context.base import Base, Item
 from compactctl.context.counting import Meter, MeterContext, tokens_of_all
 from compactctl.context.growth import Growth
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base, Item, View
+from compactctl.context.view import View
 from compactctl.context.weights import weight_where
 from compactctl.model import OffloadEntry
 
@@ -64,7 +65,7 @@ class Passing:
         applied = view.taken_over(until, items[view.lo : until], sums)
         if self.threshold is not None:
             # The promise rests on own items none of which is large, and those that joined them are placeholders now.
-            self.base.note_clean(self.threshold, applied)
+            self.base.note_clean(self.threshold, applied.own_buffer, applied.own_length)
         return applied
 
     def bytes_between(self, first: int, last: int) -> int:

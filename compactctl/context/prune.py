@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.base import Item, Kind
+from compactctl.context.view import View
 from compactctl.errors import SettingsError
 from compactctl.model import Message, changed
 

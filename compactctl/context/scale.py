@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import accumulate, islice
 
+from compactctl.context.base import Base, Item, Kind
 from compactctl.context.counting import Meter, MeterContext
 from compactctl.context.growth import Growth
 from compactctl.context.prefix import shared_items
-from compactctl.context.view import Base, Item, Kind, View
+from compactctl.context.view import View
 from compactctl.context.weights import weight_where
 from compactctl.model import Message
 

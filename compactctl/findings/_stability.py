@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+from compactctl.context.base import Kind
 from compactctl.context.counting import MeterContext
 from compactctl.context.offload import DEFAULT_PREVIEW_LINES, DEFAULT_THRESHOLD, placeholder_text
-from compactctl.context.view import Kind, View
+from compactctl.context.view import View
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
 from compactctl.measures._own import own_changes
 from compactctl.measures._pairs import pairs_of

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from compactctl.context.base import Item, Kind
 from compactctl.context.prefix import shared_items, shared_last_items
-from compactctl.context.view import Item, Kind
 from compactctl.measures._spec import Trace
 
 

@@ -11,8 +11,9 @@ from functools import reduce
 from operator import or_
 
 from compactctl.context.anchors import is_missing
+from compactctl.context.base import Item, Kind
 from compactctl.context.provenance import constraint_sentences
-from compactctl.context.view import Item, Kind, View
+from compactctl.context.view import View
 from compactctl.measures._facts import Facts, facts_of
 from compactctl.measures._own import Change, own_changes
 from compactctl.measures._spec import Trace

@@ -13,9 +13,9 @@ from itertools import accumulate, islice, repeat
 from operator import add
 from typing import NamedTuple
 
+from compactctl.context.base import Item, Kind
 from compactctl.context.naming import RESULTS, SUFFIX
 from compactctl.context.passing import Leap
-from compactctl.context.view import Item, Kind
 from compactctl.measures._facts import Facts, facts_of
 from compactctl.measures._own import Change, Changes
 from compactctl.measures._pairs import Pairs, pairs_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from compactctl.context.base import Base
 from compactctl.context.scale import Scale
-from compactctl.context.view import Base
 from compactctl.model import Session
 from compactctl.ports import Span
 

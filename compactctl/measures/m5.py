@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from compactctl.context.view import Base, Item, Kind, View
+from compactctl.context.base import Base, Item, Kind
+from compactctl.context.view import View
 from compactctl.measures._own import Stretch, Stretches, own_changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace

@@ -13,7 +13,8 @@ from compactctl import load
 from compactctl.compactors._clearing import CLEARED
 from compactctl.compactors._reread import Reread
 from compactctl.compactors.claude_code import COMPACTOR, SUMMARY_HEADING, ClaudeCodeCompactor, output_reserve
-from compactctl.context.view import Base
+from compactctl.context.base import Base
+from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import (
     ASSISTANT,
@@ -219,7 +220,7 @@ def test_it_adds_to_the_last_recorded_usage() -> None:
     """1,000 of prompt, 20 of reply and 400 bytes / 4 of result: 1,120; ids are no words."""
     reply = Message(ASSISTANT, "", (ToolCall("long-identifier", "bash", "{}"),), usage=Usage(1000, 20))
     messages = [task(), reply, Message(TOOL, "r" * 400, tool_call_id="long-identifier"), Message(ASSISTANT, "done")]
-    view = Base(messages, UsageLike()).view(1)
+    view = View.before(Base(messages, UsageLike()), 1)
 
     assert compactor(meter=UsageLike(), session=Session("s", tuple(messages))).occupied(view) == 1120
 
@@ -233,7 +234,7 @@ def test_its_own_microcompactions_are_in_the_usage() -> None:
     count = compactor(meter=UsageLike(), session=session)
     base = Base([*messages, Message(ASSISTANT, "")], UsageLike())
 
-    assert [count.occupied(base.view(turn)) for turn in (1, 2, 3, 4)] == [1100, 600, 1000, 1000]
+    assert [count.occupied(View.before(base, turn)) for turn in (1, 2, 3, 4)] == [1100, 600, 1000, 1000]
 
 
 def test_another_harness_cleared_what_is_not_cleared_here() -> None:
@@ -244,7 +245,7 @@ def test_another_harness_cleared_what_is_not_cleared_here() -> None:
     count = compactor(meter=UsageLike(), session=session)
     base = Base([*messages, Message(ASSISTANT, "")], UsageLike())
 
-    assert [count.occupied(base.view(turn)) for turn in (1, 2, 3)] == [1100, 1200, 1200]
+    assert [count.occupied(View.before(base, turn)) for turn in (1, 2, 3)] == [1100, 1200, 1200]
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the recorded sessions are not beside this checkout")
@@ -269,7 +270,7 @@ def test_another_meter_is_asked_for_everything() -> None:
     """Under --meter the compactor decides by that meter alone."""
     messages = [task(400), Message(ASSISTANT, "", usage=Usage(9000, 0)), task(400), Message(ASSISTANT, "")]
 
-    assert compactor(meter=Bytes4()).occupied(Base(messages, Bytes4()).view(1)) == 200
+    assert compactor(meter=Bytes4()).occupied(View.before(Base(messages, Bytes4()), 1)) == 200
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the recorded sessions are not beside this checkout")

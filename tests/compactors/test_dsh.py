@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compactctl.compactors.dsh import COMPACTOR, DshCompactor, checkpoint_message
+from compactctl.context.base import Base
 from compactctl.context.prune import ToolResultPruner
-from compactctl.context.view import Base, View
+from compactctl.context.view import View
 from compactctl.errors import SettingsError
 from compactctl.meters.dsh import Dsh
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, Tier, ToolCall, Trigger
@@ -32,7 +33,9 @@ def pair(ident: str, tokens: int) -> list[Message]:
 
 def view(*messages: Message) -> View:
     """Give a view before a later turn: an answer was given before."""
-    return Base([*messages, Message(ASSISTANT, "x")], METER).view(max(sum(m.role == ASSISTANT for m in messages), 1))
+    return View.before(
+        Base([*messages, Message(ASSISTANT, "x")], METER), max(sum(m.role == ASSISTANT for m in messages), 1)
+    )
 
 
 # 8 + 100 + 10 + 100 + 10 + 100 + 10 + 100 = 438 tokens; the checkpoint's frame has 59.
@@ -162,7 +165,7 @@ def test_before_the_first_request_nothing_is_done() -> None:
     """No model was routed yet, so its window is not known (DSH-6)."""
     base = Base([user(1000), Message(ASSISTANT, "x")], METER)
 
-    assert DshCompactor(Says("four"), 500).step(base.view(0), Trigger.PRESSURE).record.tier is Tier.NONE
+    assert DshCompactor(Says("four"), 500).step(View.before(base, 0), Trigger.PRESSURE).record.tier is Tier.NONE
 
 
 def test_an_overflow_compacts_whatever_the_size() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from compactctl.compactors._offloading import Offloading
+from compactctl.context.base import Base
 from compactctl.context.offload import MemoryOffloader, first_lines
-from compactctl.context.view import Base
+from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import Message, ToolCall
 
@@ -32,7 +33,7 @@ def test_a_stand_in_never_gets_the_name_of_the_result_it_stands_for() -> None:
     for _ in range(2):
         offloader = MemoryOffloader("s", threshold=0)
         rule = Offloading(offloader, 0)
-        view = base.view(1)
+        view = View.before(base, 1)
         [plain] = rule.apply(view, 0, 3).entries
         [other] = rule.apply(view.replaced(2, 3, []).repaired(), 0, 3).entries
         seen.append((plain.file_path, other.file_path, sorted(len(text) for text in offloader.files.values())))
@@ -50,5 +51,5 @@ def test_the_first_recorded_result_of_an_id_has_the_plain_name() -> None:
     base = Base([Message("user", "x"), call, first, call, second, Message("assistant", "done")], Bytes4())
     offloader = MemoryOffloader("s", threshold=0)
 
-    [entry] = Offloading(offloader, 0).apply(base.view(2), 4, 5).entries
+    [entry] = Offloading(offloader, 0).apply(View.before(base, 2), 4, 5).entries
     assert entry.file_path.startswith("tool_results/s/a~")

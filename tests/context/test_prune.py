@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from compactctl.context.base import Kind
 from compactctl.context.prune import MARKER, ToolResultPruner
-from compactctl.context.view import Kind, View
+from compactctl.context.view import View
 from compactctl.errors import SettingsError
 from compactctl.meters.dsh import Dsh
 from compactctl.model import ASSISTANT, TOOL, USER, Message, Parts, ToolCall

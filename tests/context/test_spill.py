@@ -6,9 +6,10 @@ import pytest
 
 from compactctl.compactors._offloading import Offloading
 from compactctl.compactors.progressive import ProgressiveCompactor
+from compactctl.context.base import Base
 from compactctl.context.offload import MemoryOffloader, NullOffloader, OffloaderBase
 from compactctl.context.spill import SpillForm, SpillRule, rule_for, spilled
-from compactctl.context.view import Base
+from compactctl.context.view import View
 from compactctl.errors import OffloadError
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, OffloadEntry, ToolCall
@@ -133,6 +134,6 @@ def test_an_entry_names_the_tool_of_its_call(offloader: OffloaderBase) -> None:
     """A result that does not name its tool (Claude Code's never do) is offloaded under the name that its call has."""
     call = Message("assistant", "", (ToolCall("c1", "Bash"),))
     messages = [Message("user", "go"), call, Message("tool", "r" * 400, tool_call_id="c1")]
-    view = Base(messages, Bytes4()).view()
+    view = View.before(Base(messages, Bytes4()))
 
     assert [e.tool_name for e in Offloading(offloader, 10).apply(view, 0, 3).entries] == ["Bash"]

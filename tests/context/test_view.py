@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from compactctl.context.base import Base, Kind
 from compactctl.context.pairing import repair_orphaned_tool_pairs
-from compactctl.context.view import Base, Kind, View
+from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, ToolCall, byte_length
 from tests.context.strategies import ANY, MESSAGES, WILD
@@ -74,7 +75,7 @@ def test_a_view_is_what_the_same_list_is(recorded: list[Message], data: st.DataO
     """Chains of cuts, replacements, swaps, growth and repairs give what they give on a plain list."""
     base = Base(recorded, METER)
     turn = data.draw(st.integers(0, len(base.calls)))
-    view = base.view(turn)
+    view = View.before(base, turn)
     plain = recorded[: view.hi]
     holds(view, plain)
     for _ in range(data.draw(st.integers(1, 5))):
@@ -89,7 +90,7 @@ def test_a_view_is_what_the_same_list_is(recorded: list[Message], data: st.DataO
 def test_a_repair_after_any_cuts_is_the_repair_of_the_list(recorded: list[Message], data: st.DataObject) -> None:
     """``repaired()`` looks only at the cut where it may, and gives what the whole list's repair gives."""
     base = Base(recorded, METER)
-    view = base.view(data.draw(st.integers(0, len(base.calls))))
+    view = View.before(base, data.draw(st.integers(0, len(base.calls))))
     for _ in range(data.draw(st.integers(1, 3))):
         start, stop = span(data, len(view))
         made = [view.made(Message(USER, "summary"), Kind.SUMMARY)] * data.draw(st.integers(0, 1))
@@ -143,7 +144,7 @@ def test_a_position_beyond_a_view_is_refused() -> None:
 
 def test_a_generation_grows_with_every_change_and_with_nothing_else() -> None:
     """Growth by recorded messages is no progress; a cut is. The overflow path rests on that (dsh.md 2.6)."""
-    view = Base([Message(USER, "a"), Message(ASSISTANT, "b"), Message(ASSISTANT, "c")], METER).view(0)
+    view = View.before(Base([Message(USER, "a"), Message(ASSISTANT, "b"), Message(ASSISTANT, "c")], METER), 0)
 
     assert view.advanced(1).generation == view.generation == 0
     assert view.advanced(1).replaced(0, 1, ()).generation == 1
@@ -153,14 +154,14 @@ def test_a_generation_grows_with_every_change_and_with_nothing_else() -> None:
 def test_a_view_knows_what_it_grew_from() -> None:
     """A view that recorded messages joined is told from one that was cut, and from one of another session."""
     messages = [Message(USER, "a"), Message(ASSISTANT, "b"), Message(ASSISTANT, "c")]
-    view = Base(messages, METER).view(0)
+    view = View.before(Base(messages, METER), 0)
     cut = view.replaced(0, 1, ())
 
     assert view.advanced(1).is_grown_from(view)
     assert cut.advanced(1).is_grown_from(cut)
     assert not cut.is_grown_from(view)
     assert not view.is_grown_from(view.advanced(1))
-    assert not Base(messages, METER).view(1).is_grown_from(view)
+    assert not View.before(Base(messages, METER), 1).is_grown_from(view)
 
 
 def test_a_result_knows_its_tool_by_its_call() -> None:
@@ -183,8 +184,8 @@ def test_no_view_of_altered_messages_is_pristine() -> None:
     """Where results were spilled, no recorded usage belongs to any view."""
     messages = [Message(USER, "a"), Message(ASSISTANT, "b")]
 
-    assert Base(messages, METER).view(0).pristine
-    assert not Base(messages, METER, altered=True).view(0).pristine
+    assert View.before(Base(messages, METER), 0).pristine
+    assert not View.before(Base(messages, METER, altered=True), 0).pristine
 
 
 def test_a_message_between_a_call_and_its_result_keeps_no_orphan_when_the_call_goes() -> None:
@@ -195,7 +196,7 @@ def test_a_message_between_a_call_and_its_result_keeps_no_orphan_when_the_call_g
         Message(TOOL, "ok", tool_call_id="c"),
         Message(ASSISTANT, ""),
     ]
-    view = Base(recorded, METER).view(1)
+    view = View.before(Base(recorded, METER), 1)
     apart = view.replaced(2, 2, [view.made(Message(USER, "summary"), Kind.SUMMARY)]).repaired()
     assert [message.content for message in apart] == ["task", "", "summary", "ok"]
 
@@ -210,7 +211,7 @@ def test_repairing_a_view_leaves_it_as_it_is() -> None:
         Message(TOOL, "ok", tool_call_id="c"),
         Message(ASSISTANT, "done"),
     ]
-    torn = Base(recorded, METER).view(1).replaced(0, 2, [])
+    torn = View.before(Base(recorded, METER), 1).replaced(0, 2, [])
 
     assert [list(torn.repaired()), list(torn.repaired())] == [[], []]
     assert list(torn) == recorded[2:3]

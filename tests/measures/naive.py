@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
+from compactctl.context.base import Kind
 from compactctl.context.counting import MeterContext
 from compactctl.context.naming import RESULTS
 from compactctl.context.scale import Scale
-from compactctl.context.view import Kind, View
+from compactctl.context.view import View
 from compactctl.measures import Trace
 from compactctl.measures._facts import facts_of
 from compactctl.measures.m6 import DISTANCE
