@@ -21,14 +21,57 @@ class Direction(StrEnum):
     NEUTRAL = "neutral"
 
 
+class Pool(StrEnum):
+    """How the figures of several sessions become one."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MAX = "max"
+
+
+# Units of what adds up over sessions.
+_AMOUNTS = frozenset(
+    (
+        "tokens",
+        "turns",
+        "calls",
+        "files",
+        "faults",
+        "results",
+        "messages",
+        "references",
+        "lines",
+        "compactions",
+        "summaries",
+        "US dollars",
+    )
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One figure of a measure: its key (``m1.overshoot_turns``), unit, direction and meaning."""
+    """One figure of a measure: its key (``m1.overshoot_turns``), unit, direction and meaning.
+
+    ``over`` says how it is taken over sessions where its unit does not: amounts add up, of all else it is the mean. A
+    share is all of one amount over all of another where ``part`` or ``whole`` names the key of one of the two.
+    """
 
     key: str
     unit: str
     direction: Direction
     help: str
+    over: Pool | None = None
+    part: str = ""
+    whole: str = ""
+
+    @property
+    def pool(self) -> Pool:
+        """How it is taken over sessions.
+
+        >>> [str(Key("m9.key", unit, Direction.LOWER, "").pool) for unit in ("turns", "share")]
+        ['sum', 'mean']
+        """
+        return self.over or (Pool.SUM if self.unit in _AMOUNTS else Pool.MEAN)
 
 
 @dataclass(frozen=True, slots=True)

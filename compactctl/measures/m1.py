@@ -8,7 +8,7 @@ from statistics import median
 
 from compactctl.context.counting import MeterContext
 from compactctl.measures._load import load_of
-from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Pool, Trace, share
 
 PEAK, OVERSHOOT, RATIO, DISAGREE = (
     "m1.peak_occupancy",
@@ -91,7 +91,7 @@ MEASURE = MeasureSpec(
     "m1",
     "window safety",
     (
-        Key(PEAK, "share of the window", Direction.LOWER, "largest view in real tokens / window"),
+        Key(PEAK, "share of the window", Direction.LOWER, "largest view in real tokens / window", Pool.MAX),
         Key(OVERSHOOT, "turns", Direction.LOWER, "turns whose real tokens + reserve exceed the window"),
         Key(RATIO, "ratio", Direction.NEUTRAL, "median over the turns of real / decision tokens; 1 is a true estimate"),
         Key(DISAGREE, "share of turns", Direction.LOWER, "turns at which real tokens would give another tier"),

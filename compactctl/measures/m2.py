@@ -38,7 +38,7 @@ MEASURE = MeasureSpec(
     (
         Key(SENT, "tokens", Direction.LOWER, "real tokens sent over all turns (the area under the curve)"),
         Key(MEAN, "share of the window", Direction.NEUTRAL, "mean occupancy in real tokens"),
-        Key(SHARE, "share", Direction.LOWER, "tokens sent / those of the same session without compaction"),
+        Key(SHARE, "share", Direction.LOWER, "tokens sent / those of the same session without compaction", part=SENT),
     ),
     _compute,
 )

@@ -89,11 +89,24 @@ MEASURE = MeasureSpec(
             "prompts, replies and summarizer calls, with a cache that never expires",
         ),
         Key(WHOLE, "US dollars", Direction.NEUTRAL, "the same session without compaction"),
-        Key(SHARE, "share", Direction.LOWER, "cost / that of the same session without compaction"),
+        Key(
+            SHARE,
+            "share",
+            Direction.LOWER,
+            "cost / that of the same session without compaction",
+            part=COST,
+            whole=WHOLE,
+        ),
         Key(
             RECORDED, "US dollars", Direction.NEUTRAL, "what the session cost by its recorded usage, at the same prices"
         ),
-        Key(HITS, "share", Direction.HIGHER, "tokens sent that the prompt cache holds / tokens sent"),
+        Key(
+            HITS,
+            "share",
+            Direction.HIGHER,
+            "tokens sent that the prompt cache holds / tokens sent",
+            whole="m2.tokens_sent",
+        ),
         Key(REWRITES, "a 100 calls", Direction.LOWER, "calls whose view does not begin with the one before"),
         Key(UNPAID, "compactions", Direction.LOWER, "compactions whose broken cache costs more than they ever save"),
     ),

@@ -12,7 +12,7 @@ from compactctl.context.counting import MeterContext
 from compactctl.context.view import View
 from compactctl.measures._cost import amounts_of, replay_cost, summarizer_cost
 from compactctl.measures._own import Change, own_changes
-from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Pool, Trace, share
 from compactctl.model import CompactionRecord
 from compactctl.ports import Span
 
@@ -186,8 +186,16 @@ MEASURE = MeasureSpec(
         Key(READ, "tokens", Direction.LOWER, "tokens that the summarizer read (decision tokens)"),
         Key(WRITTEN, "tokens", Direction.NEUTRAL, "tokens that the summarizer wrote (decision tokens)"),
         Key(READ_SHARE, "share", Direction.LOWER, "tokens that the summarizer read / tokens sent to the model"),
-        Key(COST_SHARE, "share", Direction.LOWER, "cost of the summarizer / cost of the whole replay"),
-        Key(LARGEST, "share of the window", Direction.LOWER, "largest summarizer request and its cap / window"),
+        Key(
+            COST_SHARE,
+            "share",
+            Direction.LOWER,
+            "cost of the summarizer / cost of the whole replay",
+            whole="m3.cost_usd",
+        ),
+        Key(
+            LARGEST, "share of the window", Direction.LOWER, "largest summarizer request and its cap / window", Pool.MAX
+        ),
         Key(AGAIN, "messages", Direction.LOWER, "recorded messages that were summarised more than twice"),
         Key(AVOIDABLE, "calls", Direction.LOWER, "summaries that the offloads before them had made unnecessary"),
     ),

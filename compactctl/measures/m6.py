@@ -111,10 +111,12 @@ MEASURE = MeasureSpec(
         Key(
             NUMBER, "references", Direction.NEUTRAL, f"what replies named again that was last read {_D} before or more"
         ),
-        Key(VISIBLE, "share", Direction.HIGHER, "of those, what the view of the turn shows"),
-        Key(REACHABLE, "share", Direction.HIGHER, "of those, what the view shows or names the file of"),
-        Key(ORPHANED, "share", Direction.LOWER, "of those, what is in a file that the view does not name"),
-        Key(LOST, "share", Direction.LOWER, "of those, what is neither in the view nor in a file"),
+        Key(VISIBLE, "share", Direction.HIGHER, "of those, what the view of the turn shows", whole=NUMBER),
+        Key(REACHABLE, "share", Direction.HIGHER, "of those, what the view shows or names the file of", whole=NUMBER),
+        Key(
+            ORPHANED, "share", Direction.LOWER, "of those, what is in a file that the view does not name", whole=NUMBER
+        ),
+        Key(LOST, "share", Direction.LOWER, "of those, what is neither in the view nor in a file", whole=NUMBER),
     ),
     _compute,
 )

@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 from compactctl.context.counting import MeterContext, tokens_of_all
-from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Pool, Trace
 from compactctl.model import CompactionRecord, Tier
 from compactctl.ports import Span
 
@@ -183,14 +183,21 @@ MEASURE = MeasureSpec(
             Key(f"m8.turns_{tier.name.lower()}", "turns", Direction.NEUTRAL, f"turns at tier {tier.label}")
             for tier in Tier
         ),
-        Key(RUN, "turns", Direction.LOWER, "longest unbroken run of Emergency"),
+        Key(RUN, "turns", Direction.LOWER, "longest unbroken run of Emergency", Pool.MAX),
         Key(COMPACTIONS, "compactions", Direction.NEUTRAL, "turns at which the view was changed"),
         Key(NO_PROGRESS, "compactions", Direction.LOWER, "compactions that freed less than 10 % of their view"),
         Key(GROWN, "compactions", Direction.LOWER, "compactions after which the view was no smaller"),
         Key(IDLE, "turns", Direction.LOWER, "turns above a threshold at which nothing was changed"),
-        Key(SPIRAL, "compactions", Direction.LOWER, "longest chain of compactions at most 3 turns apart"),
-        Key(GAP, "turns", Direction.HIGHER, "median turns between compactions that took messages away"),
-        Key(FLOOR, "share of the window", Direction.LOWER, "largest system message + kept tail (decision tokens)"),
+        Key(SPIRAL, "compactions", Direction.LOWER, "longest chain of compactions at most 3 turns apart", Pool.MAX),
+        # A median: a sum of medians says nothing.
+        Key(GAP, "turns", Direction.HIGHER, "median turns between compactions that took messages away", Pool.MEAN),
+        Key(
+            FLOOR,
+            "share of the window",
+            Direction.LOWER,
+            "largest system message + kept tail (decision tokens)",
+            Pool.MAX,
+        ),
     ),
     _compute,
 )

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from compactctl.measures._spec import Pool
 from compactctl.tuning.effects import Effect, effects_of
-from compactctl.tuning.figures import REAL_PEAK, TOKENS, Objective, Pool, pooled
+from compactctl.tuning.figures import REAL_PEAK, TOKENS, Objective, pooled
 from compactctl.tuning.gates import Gate, Row, gate_value, gates_left_out, gates_of
 from compactctl.tuning.grid import Grid
 from compactctl.tuning.split import Interval, Split, bootstrap, split

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compactctl.tuning.figures import Objective, Pool
+from compactctl.measures._spec import Pool
+from compactctl.tuning.figures import Objective
 from compactctl.tuning.grid import Grid
 
 _MOST_ROUNDS = 60

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from compactctl.measures import all_keys
-from compactctl.measures._spec import Direction, Key, Measured
+from compactctl.measures._spec import Direction, Key, Measured, Pool
 from compactctl.runs import Outcome
 
 TOKENS, REDUCTION = "tokens", "reduction"
@@ -17,20 +16,12 @@ FAILED, CALLS, FILES = "failed_turns", "summarizer_calls", "offloaded_files"
 PLAIN_KEYS = (
     Key(TOKENS, "tokens", Direction.LOWER, "decision tokens sent over all turns"),
     Key(REDUCTION, "share", Direction.HIGHER, "decision tokens that were not sent / those without compaction"),
-    Key(PEAK, "share of the window", Direction.LOWER, "largest view in decision tokens / window"),
-    Key(REAL_PEAK, "share of the window", Direction.LOWER, "largest view in real tokens / window"),
+    Key(PEAK, "share of the window", Direction.LOWER, "largest view in decision tokens / window", Pool.MAX),
+    Key(REAL_PEAK, "share of the window", Direction.LOWER, "largest view in real tokens / window", Pool.MAX),
     Key(FAILED, "turns", Direction.LOWER, "turns that a provider would have rejected"),
     Key(CALLS, "calls", Direction.LOWER, "summaries that were asked for and came"),
     Key(FILES, "files", Direction.NEUTRAL, "results that were moved to files"),
 )
-
-
-class Pool(StrEnum):
-    """How the figures of several sessions become one."""
-
-    SUM = "sum"
-    MEAN = "mean"
-    MAX = "max"
 
 
 def known_keys() -> dict[str, Key]:
@@ -55,43 +46,12 @@ def figures_of(outcome: Outcome) -> dict[str, Measured]:
     return found | dict(outcome.measures)
 
 
-def pool_of(key: Key) -> Pool:
-    """Say how a figure is taken over sessions: peaks by the largest, amounts by their sum, all others by their mean.
-
-    Shares whose parts are known are pooled before that (``pooled_figures``).
-    """
-    if key.key.endswith(("peak_occupancy", "largest_input", "floor", "spiral", "emergency_run")):
-        return Pool.MAX
-    # The gap is a median: it is counted in turns, and a sum of medians says nothing.
-    if key.unit in _AMOUNTS and key.key != "m8.refill_gap":
-        return Pool.SUM
-    return Pool.MEAN
-
-
-_AMOUNTS = frozenset(
-    ("tokens", "turns", "calls", "files", "faults", "results", "messages", "compactions", "US dollars", "summaries")
-)
-
-
 def pooled(pool: Pool, values: Sequence[float]) -> float:
     """Take one value over sessions."""
     if pool is Pool.MAX:
         return max(values)
     total = sum(values)
     return total / len(values) if pool is Pool.MEAN else total
-
-
-# What a share is a share of: pooled over sessions it is all of the one over all of the other, not a mean of shares.
-_WHOLES = {
-    "m2.share_of_uncompacted": ("m2.tokens_sent", None),
-    "m3.cost_share_of_uncompacted": ("m3.cost_usd", "m3.uncompacted_cost_usd"),
-    "m3.cache_hit_ratio": (None, "m2.tokens_sent"),
-    "m4.cost_share": (None, "m3.cost_usd"),
-    "m6.recall_visible": (None, "m6.references"),
-    "m6.recall_reachable": (None, "m6.references"),
-    "m6.orphaned": (None, "m6.references"),
-    "m6.lost": (None, "m6.references"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,33 +88,29 @@ def pooled_figures(sessions: Iterable[Mapping[str, Measured]]) -> dict[str, Pool
         having = [row for row in rows if row[key].value is not None]
         lacking = next((row[key].reason for row in rows if row[key].value is None), "")
         if not having:
-            found[key] = Pooled(None, 0, str(pool_of(keys[key])), f"not measured in any session: {lacking}")
+            found[key] = Pooled(None, 0, str(keys[key].pool), f"not measured in any session: {lacking}")
             continue
-        share = _share_of_all(key, having)
+        share = _share_of_all(keys[key], having)
         if share is not None:
             found[key] = Pooled(share, len(having), "share", lacking)
         else:
-            pool = pool_of(keys[key])
             values = [row[key].value or 0 for row in having]
-            found[key] = Pooled(pooled(pool, values), len(having), str(pool), lacking)
+            found[key] = Pooled(pooled(keys[key].pool, values), len(having), str(keys[key].pool), lacking)
     return found
 
 
-def _share_of_all(key: str, rows: Sequence[Mapping[str, Measured]]) -> float | None:
+def _share_of_all(key: Key, rows: Sequence[Mapping[str, Measured]]) -> float | None:
     """Give a share over sessions out of its parts; None where it is no share or a part of it is not known."""
-    if key == REDUCTION:
+    shares = [float(row[key.key].value or 0) for row in rows]
+    if key.key == REDUCTION:
         # What was not sent is a share of what would have been: tokens / (1 - reduction).
-        kept = [1 - float(row[key].value or 0) for row in rows]
+        kept = [1 - share for share in shares]
         sent = [float(row[TOKENS].value or 0) for row in rows]
         if not all(share > 0 for share in kept):
             return None
         return 1 - sum(sent) / sum(part / share for part, share in zip(sent, kept, strict=True))
-    part, whole = _WHOLES.get(key, (None, None))
-    if part is None and whole is None:
-        return None
-    shares = [float(row[key].value or 0) for row in rows]
-    parts = _known(part, rows)
-    wholes = _known(whole, rows)
+    parts = _known(key.part, rows)
+    wholes = _known(key.whole, rows)
     if wholes is None and parts is not None and all(share > 0 for share in shares):
         wholes = [amount / share for amount, share in zip(parts, shares, strict=True)]
     if wholes is None or sum(wholes) <= 0:
@@ -164,8 +120,8 @@ def _share_of_all(key: str, rows: Sequence[Mapping[str, Measured]]) -> float | N
     return sum(parts) / sum(wholes)
 
 
-def _known(key: str | None, rows: Sequence[Mapping[str, Measured]]) -> list[float] | None:
-    if key is None or any(key not in row or row[key].value is None for row in rows):
+def _known(key: str, rows: Sequence[Mapping[str, Measured]]) -> list[float] | None:
+    if not key or any(key not in row or row[key].value is None for row in rows):
         return None
     return [float(row[key].value or 0) for row in rows]
 

@@ -7,9 +7,10 @@ from itertools import product
 import pytest
 from hypothesis import given, strategies as st
 
+from compactctl.measures._spec import Pool
 from compactctl.ports import Option
 from compactctl.tuning.effects import effects_of
-from compactctl.tuning.figures import Objective, Pool
+from compactctl.tuning.figures import Objective
 from compactctl.tuning.grid import Axis, Grid
 
 COST = Objective("m3.cost_usd", "cost", Pool.SUM)
