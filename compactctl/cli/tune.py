@@ -33,8 +33,9 @@ from compactctl.reports._words import quantity
 from compactctl.runs import Setup
 from compactctl.settings import Resolved, one_of, whole
 from compactctl.transcripts import Account, Found
-from compactctl.tuning.choice import Prefer, decide
+from compactctl.tuning.choice import decide
 from compactctl.tuning.grid import Grid, full_grid, parse_axes, sampled_grid
+from compactctl.tuning.judging import Prefer
 
 if TYPE_CHECKING:
     from compactctl.summarizers._plan import Planner

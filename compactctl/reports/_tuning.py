@@ -7,9 +7,10 @@ from typing import Any
 
 from compactctl.measures._spec import Measured, dollars
 from compactctl.reports._words import quantity, tokens
-from compactctl.tuning.choice import Judged, Recommendation, Result
+from compactctl.tuning.choice import Recommendation, Result
 from compactctl.tuning.figures import pooled_figures
 from compactctl.tuning.grid import Grid
+from compactctl.tuning.judging import Judged
 from compactctl.tuning.split import Interval
 
 Row = Mapping[str, Measured]

@@ -1,4 +1,4 @@
-"""From the figures of all points to a choice: gates, the Pareto front, the flat region, and whether it holds.
+"""From the figures of all points to a choice: the point to recommend, the flat region around it, whether it holds.
 
 There is no blended score. A point is recommended when it passes the gates, is no worse than the present setting in
 any objective, and is better in the preferred one by more than noise; otherwise the result says why there is none.
@@ -8,44 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
-from compactctl.measures._spec import Pool
 from compactctl.tuning.effects import Effect, effects_of
-from compactctl.tuning.figures import REAL_PEAK, TOKENS, Objective, pooled
-from compactctl.tuning.gates import Gate, Row, gate_value, gates_left_out, gates_of
+from compactctl.tuning.figures import Objective
+from compactctl.tuning.gates import Gate, Row, gates_left_out, gates_of
 from compactctl.tuning.grid import Grid
+from compactctl.tuning.judging import Judged, Prefer, judge, objectives_of, values_of
 from compactctl.tuning.split import Interval, Split, bootstrap, split
 
 TOLERANCE = 0.01
-
-
-class Prefer(StrEnum):
-    """The objective that a recommendation must better."""
-
-    COST = "cost"
-    RECALL = "recall"
-    PEAK = "peak"
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A point and what became of it.
-
-    ``tuning`` and ``held_out`` are its objectives over each part by name; ``broken`` are the gates that it fails,
-    ``dominated_by`` the number of a point that is better in one objective and worse in none.
-    """
-
-    number: int
-    tuning: Mapping[str, float | None]
-    held_out: Mapping[str, float | None]
-    broken: tuple[str, ...]
-    dominated_by: int | None = None
-
-    @property
-    def on_front(self) -> bool:
-        """Whether no other point that passes the gates is better in one objective and worse in none."""
-        return not self.broken and self.dominated_by is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +64,10 @@ def decide(
     ``present`` may be a number beyond the grid's points: the present setting, when no point of the grid is it.
     """
     parts = split(session_ids, seed)
-    objectives, notes = _objectives(rows)
-    table = {objective.name: _values(rows, objective) for objective in objectives}
+    objectives, notes = objectives_of(rows)
+    table = {objective.name: values_of(rows, objective) for objective in objectives}
     gates = gates_of(rows)
-    judged = [
-        Judged(
-            number,
-            {o.name: _over(o, table[o.name][number], parts.tuning) for o in objectives},
-            {o.name: _over(o, table[o.name][number], parts.held_out) for o in objectives},
-            tuple(gate.name for gate in gates if gate_value(rows[number], gate.key) > gate.limit),
-        )
-        for number in range(len(rows))
-    ]
-    judged = _with_front(judged, objectives)
+    judged = judge(rows, objectives, table, gates, parts)
     # Some point passes: each gate is what is reached by those that pass the ones before it.
     passing = next(point for point in (judged[present], *judged) if not point.broken)
     choice = _Choice(grid, judged, objectives, table, parts, present, seed, prefer, tolerance)
@@ -126,88 +88,6 @@ def decide(
         choice.recommended(),
         tuple(notes),
     )
-
-
-def _objectives(rows: Sequence[Sequence[Row]]) -> tuple[tuple[Objective, ...], list[str]]:
-    """Choose what is compared, as far as it was measured: cost or else tokens, recall, and the real peak."""
-    cost = Objective("m3.cost_usd", Prefer.COST, Pool.SUM)
-    recall = Objective("m6.recall_visible", Prefer.RECALL, Pool.MEAN, higher=True)
-    notes: list[str] = []
-    if not _measured(rows, cost.key):
-        notes.append(f"cost is counted in tokens sent: {_why_not(rows, cost.key)}")
-        cost = Objective(TOKENS, Prefer.COST, Pool.SUM)
-    found = [cost]
-    if _measured(rows, recall.key):
-        found.append(recall)
-    else:
-        notes.append(f"recall is not compared: {_why_not(rows, recall.key)}")
-    found.append(Objective(REAL_PEAK, Prefer.PEAK, Pool.MAX))
-    for objective in found:
-        lacking = sum(value is None for value in _values(rows, objective)[0])
-        if lacking:
-            which = "1 session that has" if lacking == 1 else f"{lacking} sessions that have"
-            notes.append(f"{objective.name} leaves out {which} no {objective.key}")
-    return tuple(found), notes
-
-
-def _values(rows: Sequence[Sequence[Row]], objective: Objective) -> list[list[float | None]]:
-    """Give an objective by point and session; a session that lacks it at any point has it at none."""
-    values = [[row[objective.key].value if objective.key in row else None for row in point] for point in rows]
-    lacking = {at for point in values for at, value in enumerate(point) if value is None}
-    return [[None if at in lacking else value for at, value in enumerate(point)] for point in values]
-
-
-def _measured(rows: Sequence[Sequence[Row]], key: str) -> bool:
-    return any(
-        all(key in point[at] and point[at][key].value is not None for point in rows) for at in range(len(rows[0]))
-    )
-
-
-def _why_not(rows: Sequence[Sequence[Row]], key: str) -> str:
-    for row in rows[0]:
-        if key in row and row[key].value is None:
-            return f"{key}: {row[key].reason or 'not measured'}"
-    return f"{key} was not computed (--measures)"
-
-
-def _over(objective: Objective, values: Sequence[float | None], part: Sequence[int]) -> float | None:
-    known = [value for value in (values[at] for at in part) if value is not None]
-    return pooled(objective.pool, known) if known else None
-
-
-def _with_front(judged: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
-    def figures(point: Judged) -> tuple[float | None, ...]:
-        return tuple(point.tuning[objective.name] for objective in objectives)
-
-    # Points with the same figures are one here: where nothing matters, all are.
-    first: dict[tuple[float | None, ...], Judged] = {}
-    for point in judged:
-        if not point.broken:
-            first.setdefault(figures(point), point)
-    # Whoever is dominated is dominated by one of the front, so that only these need be asked.
-    front: list[Judged] = []
-    for point in first.values():
-        if any(_dominates(other, point, objectives) for other in front):
-            continue
-        front = [other for other in front if not _dominates(point, other, objectives)]
-        front.append(point)
-    by: dict[tuple[float | None, ...], int | None] = {}
-    for point in judged:
-        if (known := figures(point)) not in by:
-            by[known] = next((other.number for other in front if _dominates(other, point, objectives)), None)
-    return [replace(point, dominated_by=by[figures(point)]) for point in judged]
-
-
-def _dominates(one: Judged, other: Judged, objectives: Sequence[Objective]) -> bool:
-    better = False
-    for objective in objectives:
-        a, b = one.tuning[objective.name], other.tuning[objective.name]
-        if a is None or b is None:
-            continue
-        if objective.better(b, a):
-            return False
-        better = better or objective.better(a, b)
-    return better
 
 
 class _Choice:

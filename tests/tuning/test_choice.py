@@ -11,9 +11,11 @@ from compactctl.measures._spec import Measured
 from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
 from compactctl.settings import compactor_options
-from compactctl.tuning.choice import Prefer, Result, Row, decide
+from compactctl.tuning.choice import Result, decide
 from compactctl.tuning.dice import Dice
+from compactctl.tuning.gates import Row
 from compactctl.tuning.grid import full_grid, parse_axes
+from compactctl.tuning.judging import Prefer
 from compactctl.tuning.split import bootstrap, split
 
 SPEC = plugin("compactctl.compactors", CompactorSpec, "progressive", "compactor")
