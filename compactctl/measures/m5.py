@@ -16,7 +16,7 @@ from compactctl.context.view import View
 from compactctl.measures._own import Stretch, Stretches, own_changes
 from compactctl.measures._pairs import Pairs, pairs_of
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace
-from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message
+from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER
 from compactctl.ports import Span
 
 FAULTY, FAULTS = "m5.faulty_turns", "m5.faults"
@@ -26,10 +26,10 @@ KINDS = {
     "unanswered_call": "a call without its result",
     "misplaced_result": "a result not directly behind its call's message",
     "duplicate_id": "two results under one id",
-    "first_not_user": "the first message behind the system message is not the user's",
+    "first_not_user": "the first message that is no system message is not the user's",
     "empty_content": "a message without content",
     "ill_formed": "text that is not well-formed Unicode",
-    "system_only": "nothing but the system message",
+    "system_only": "nothing but system messages",
     "no_user": "no message of a user",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -87,8 +87,7 @@ def _faults(trace: Trace) -> Iterator[Fault]:
     if not isinstance(users, list):
         users = [i for i, message in enumerate(messages) if message.role == USER and not message.tool_call_id]
         trace.shared[key] = users
-    first = next((message for message in messages if message.role != SYSTEM), None)
-    begins_with_user = first is not None and first.role == USER
+    first = next((i for i, message in enumerate(messages) if message.role != SYSTEM), len(messages))
     own = Stretches()
     torn: dict[str, int] = {}
     made_user = False
@@ -112,7 +111,7 @@ def _faults(trace: Trace) -> Iterator[Fault]:
                     torn, made_user = check.found, check.has_user
                 for kind, count in torn.items():
                     yield Fault(kind, count, turn, until - turn)
-            yield from _shape(span, users, made_user or _any_of(users, own.all), begins_with_user)
+            yield from _shape(span, users, made_user or _any_of(users, own.all), first)
             hi = max(base_calls[span.until - 1], view.hi)
         if leapt is not None:
             own.replace(0, 0, leapt.come)
@@ -136,16 +135,21 @@ def _any_of(indices: list[int], own: list[Stretch]) -> bool:
     return any(bisect_left(indices, part.start) < bisect_left(indices, part.stop) for part in own)
 
 
-def _shape(span: Span, users: list[int], has_user: bool, begins_with_user: bool) -> Iterator[Fault]:
-    """Look at what a view begins with and whether it has a user, at its first turn and when it has grown."""
+def _shape(span: Span, users: list[int], has_user: bool, first: int) -> Iterator[Fault]:
+    """Look at what a view begins with and whether it has a user, at its first turn and when it has grown.
+
+    ``first`` is the index of the first recorded message that is no system message.
+    """
     view, calls = span.view, span.view.base.calls
-    head = 1 if view.has_system else 0
-    alone = len(view) <= head
-    if alone and view.hi > head:
+    head = 0
+    while head < len(view) and view.message(head).role == SYSTEM:
+        head += 1
+    alone = head == len(view)
+    if alone and view.hi > first:
         yield Fault("system_only", 1, span.turn, 1)
     start = span.turn + alone
-    grown = _first_behind(view, head, calls[start]) if start < span.until else None
-    if grown is not None and grown.role != USER and begins_with_user:
+    begins = _begins(view, head, calls[start]) if start < span.until else USER
+    if begins != USER and users[:1] == [first]:
         yield Fault("first_not_user", 1, start, span.until - start)
     if has_user or not users or users[0] >= view.hi:
         return
@@ -236,12 +240,16 @@ class _Check:
             self._count("ill_formed")
 
 
-def _first_behind(view: View, head: int, stop: int) -> Message | None:
-    """Give the first message behind the system message once the recorded messages before ``stop`` have joined."""
-    if head < view.own_length:
-        return view.message(head)
-    index = view.lo + head - view.own_length
-    return view.base.messages[index] if index < stop else None
+def _begins(view: View, head: int, stop: int) -> str:
+    """Give the role of the first message behind system messages, of which the view has ``head``.
+
+    Of a view that has nothing else it is that once the recorded messages before ``stop`` have joined; the user's where
+    there is none then.
+    """
+    if head < len(view):
+        return view.message(head).role
+    joined = range(view.hi, stop)
+    return next((role for i in joined if (role := view.base.messages[i].role) != SYSTEM), USER)
 
 
 def _unread(span: Span) -> Iterator[Unread]:

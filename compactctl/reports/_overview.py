@@ -261,8 +261,8 @@ def finding_badness(finding: Mapping[str, Any]) -> float:
 def finding_groups(sessions: Sequence[Session]) -> list[FindingGroup]:
     """Give the findings of all sessions, one entry a kind and severity, worst first.
 
-    Of equally bad ones that of the worst session is named. A session that is there in several runs is named with its
-    run.
+    Of equally bad ones that of the worst session is named; equally bad kinds stand as its findings do. A session that
+    is there in several runs is named with its run.
     """
     groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], Session]]] = {}
     for place in worst_first(sessions):
@@ -276,7 +276,7 @@ def finding_groups(sessions: Sequence[Session]) -> list[FindingGroup]:
         # One run may have several findings of a kind.
         number = len({(session["session_id"], session.get("run")) for _, session in members})
         found.append(FindingGroup(ident, severity, worst, where["session_id"] + run, number, unit))
-    return sorted(found, key=lambda group: (SEVERITIES.index(group.severity), -group.sessions, group.id))
+    return sorted(found, key=lambda group: (SEVERITIES.index(group.severity), -group.sessions))
 
 
 def header(document: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -33,7 +33,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 
 def session_of(seed: int, longest: int = 24, late_results: float = 0.1) -> Session:
-    """Make a session with batches, late results, short and huge results, and names that come back."""
+    """Make a session with batches, late results, short and huge results, reminders, and names that come back."""
     draw = Random(seed)
     messages = [Message("system", "Be careful."), Message("user", "Never touch data. Fix src/app/main.py.")]
     late: list[Message] = []
@@ -54,6 +54,9 @@ def session_of(seed: int, longest: int = 24, late_results: float = 0.1) -> Sessi
         if draw.random() < 0.15:
             messages.append(Message("user", draw.choice(NAMES)))
     messages.append(Message("assistant", "Done with " + " and ".join(NAMES)))
+    # Some harnesses have several system messages, and put reminders between.
+    for at in draw.choice([(), (), (), (1,), (1, 1), (len(messages) // 2,)]):
+        messages.insert(at, Message("system", "Speak plainly."))
     return Session(f"naive-{seed}", tuple(messages))
 
 
