@@ -273,13 +273,26 @@ class OffloadEntry:
         return f"OffloadEntry({self.tool_call_id!r}, {self.file_path!r}, bytes={self.bytes}, lines={self.lines})"
 
 
+# What the error of a compaction holds whose summary failed, as harness9 words it.
+SUMMARY_FAILED = "LLM summary failed"
+
+
+class SummaryCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """One summary that a compactor was given, in tokens: as ``charged``, or its own count of what went in and out."""
+
+    input_tokens: int
+    output_tokens: int
+    charged: bool = False
+
+
 class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """All that is known of one compaction (seed section 5.1).
 
     The names and JSON types up to ``error`` are harness9's, so that its own files load in ``report``; ``timestamp``
     (RFC 3339) and ``duration`` (nanoseconds) are None where a replay has no clock. ``compression_ratio`` is after /
     before. ``tokens_after_offload`` is what the view weighed when only its large results had been offloaded, before
-    anything was summarised. ``notes`` name what the seed counts as success but a user should know (``not_smaller``).
+    anything was summarised. ``summaries`` are the summarizer's calls that brought one, refused ones too. ``notes`` name
+    what the seed counts as success but a user should know (``not_smaller``).
     """
 
     tier: Tier
@@ -299,8 +312,7 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
     trigger: Trigger = Trigger.PRESSURE
     history: str = ""
     meter: str = ""
-    summary_input_tokens: int | None = None
-    summary_output_tokens: int | None = None
+    summaries: tuple[SummaryCall, ...] = ()
     tokens_after_offload: int | None = None
     dropped: int = 0
     notes: tuple[str, ...] = ()
@@ -314,6 +326,21 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
     def tier_name(self) -> str:
         """The tier as a word: ``Full``."""
         return self.tier.label
+
+    @property
+    def summary_input_tokens(self) -> int | None:
+        """The tokens that the summarizer read, in all calls; None where it gave no summary."""
+        return sum(call.input_tokens for call in self.summaries) if self.summaries else None
+
+    @property
+    def summary_output_tokens(self) -> int | None:
+        """The tokens that the summarizer wrote, in all calls; None where it gave no summary."""
+        return sum(call.output_tokens for call in self.summaries) if self.summaries else None
+
+    @property
+    def summary_failed(self) -> bool:
+        """Whether a summary was asked for and did not come or could not be used."""
+        return SUMMARY_FAILED in self.error
 
     @property
     def reduction(self) -> float:
@@ -368,6 +395,10 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
             meter=self.meter,
             summary_input_tokens=self.summary_input_tokens,
             summary_output_tokens=self.summary_output_tokens,
+            summary_calls=[
+                {"input_tokens": c.input_tokens, "output_tokens": c.output_tokens, "charged": c.charged}
+                for c in self.summaries
+            ],
             tokens_after_offload=self.tokens_after_offload,
             dropped=self.dropped,
             notes=list(self.notes),
@@ -416,12 +447,22 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
             trigger=Trigger(row.get("trigger") or Trigger.PRESSURE),
             history=str(row.get("history") or ""),
             meter=str(row.get("meter") or ""),
-            summary_input_tokens=row.get("summary_input_tokens"),
-            summary_output_tokens=row.get("summary_output_tokens"),
+            summaries=_calls(row),
             tokens_after_offload=row.get("tokens_after_offload"),
             dropped=int(row.get("dropped") or 0),
             notes=tuple(row.get("notes") or ()),
         )
+
+
+def _calls(row: Mapping[str, Any]) -> tuple[SummaryCall, ...]:
+    """Read the summarizer's calls of a record; a row that has their sums alone is one call."""
+    calls = row.get("summary_calls")
+    if calls is None and row.get("summary_input_tokens") is not None:
+        calls = [{"input_tokens": row["summary_input_tokens"], "output_tokens": row.get("summary_output_tokens") or 0}]
+    return tuple(
+        SummaryCall(int(call["input_tokens"]), int(call["output_tokens"]), bool(call.get("charged")))
+        for call in calls or ()
+    )
 
 
 # Give a copy of one of these with some of its fields changed.

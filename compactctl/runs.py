@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compactctl.bound import uncompacted
 from compactctl.context.base import Base
 from compactctl.context.counting import Meter
 from compactctl.context.growth import Growth, Run
@@ -19,7 +20,6 @@ from compactctl.context.offload import NullOffloader, OffloaderBase
 from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.spill import Spilled, SpillRule, rule_for, spilled
-from compactctl.context.view import View
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.measures._alike import with_known
 from compactctl.measures._load import load_of
@@ -48,9 +48,6 @@ from compactctl.settings import canonical
 
 if TYPE_CHECKING:
     from compactctl.findings import Finding
-
-# What the error of a compaction holds whose summary failed, as harness9 words it.
-SUMMARY_FAILED = "LLM summary failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +83,11 @@ class Setup:
     def mode(self) -> HistoryMode:
         """The history mode: as set, else the compactor's own."""
         return self.history or self.spec.history
+
+    @property
+    def follows(self) -> bool:
+        """Whether the session's own compactions are applied where they happened."""
+        return self.recorded == "follow"
 
     def settings(self) -> dict[str, Any]:
         """Give everything that shapes the figures, for output and hashing."""
@@ -169,12 +171,10 @@ class Tally:
                 continue
             self.compactions.append(record)
             self.entries += record.offloaded
-            if record.summary_input_tokens is not None:
-                self.summarizer_calls += 1
-                self.summary_input_tokens += record.summary_input_tokens
-                self.summary_output_tokens += record.summary_output_tokens or 0
-            elif SUMMARY_FAILED in record.error:
-                self.summarizer_failures += 1
+            self.summarizer_calls += len(record.summaries)
+            self.summary_input_tokens += record.summary_input_tokens or 0
+            self.summary_output_tokens += record.summary_output_tokens or 0
+            self.summarizer_failures += record.summary_failed
             if "offload_failed" in record.notes:
                 self.offload_failures += 1
 
@@ -238,7 +238,7 @@ class Workbench:
         self._meters: dict[str, Meter] = {}
         self._scales: dict[int, Scale] = {}
         self._growths: dict[int, Growth] = {}
-        self._bounds: dict[int, Tally] = {}
+        self._bounds: dict[tuple[int, int], Bound] = {}
 
     @cached_property
     def prices(self) -> Prices | None:
@@ -292,15 +292,26 @@ class Workbench:
             self._growths[id(base)] = Growth(base.calls, base.prefix, base.meter)
         return self._growths[id(base)]
 
-    def bound(self, base: Base) -> Tally:
-        """Count a base without any compaction."""
-        if id(base) not in self._bounds:
-            tally = self._bounds[id(base)] = Tally()
-            if base.calls:
-                record = CompactionRecord(Tier.NONE, 0, 0, 0, 0)
-                span = Span(0, len(base.calls), (record,), View.before(base, 0))
-                tally.add(span, self.growth(base), self.scale(base))
-        return self._bounds[id(base)]
+    def bound(self, setup: Setup) -> Bound:
+        """Give the session without a compactor under a setup's meter; worked out once for all setups that share it."""
+        base, compactions = self.base(setup.meter or setup.spec.meter, setup.follows, setup.overhead)
+        key = id(base), setup.reserve
+        if key not in self._bounds:
+            growth, scale, window = self.growth(base), self.scale(base), self.window.tokens
+            spans = uncompacted(base, scale, window - setup.reserve, compactions, follow=setup.follows)
+            tally = Tally()
+            for span in spans:
+                tally.add(span, growth, scale)
+            self._bounds[key] = Bound(tally, Trace(self.session, base, spans, scale, window, setup.reserve))
+        return self._bounds[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A session without a compactor: its figures, and the trace that measures hold others against."""
+
+    tally: Tally
+    trace: Trace
 
 
 class Occupied(NamedTuple):
@@ -370,15 +381,10 @@ def spans(
     clock: Clock | None = None,
 ) -> Iterator[Span]:
     """Replay a session under a setup, span by span."""
-    base, compactions = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
+    base, compactions = bench.base(setup.meter or setup.spec.meter, setup.follows, setup.overhead)
     limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
-    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap, setup.recorded == "follow")
+    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap, setup.follows)
     return walk(base, compactor, plan)
-
-
-def bound_of(bench: Workbench, setup: Setup) -> Tally:
-    """Count the same session without compaction; once for all setups of one base."""
-    return bench.bound(bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)[0])
 
 
 def run(
@@ -402,7 +408,7 @@ def run(
     offloaded what left the tail. Where the setup spills, the compactor and the measures see
     the session as it would have been written; the bound is that of the session as it was.
     """
-    bound = bound_of(bench, setup)
+    bound = bench.bound(setup)
     tally = Tally()
     if setup.spill is not None:
         store = offloader if isinstance(offloader, OffloaderBase) else NullOffloader(bench.session.id, threshold=0)
@@ -413,7 +419,7 @@ def run(
     compactor = compactor_for(
         bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
     )
-    base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
+    base, _ = bench.base(setup.meter or setup.spec.meter, setup.follows, setup.overhead)
     growth, scale = bench.growth(base), bench.scale(base)
     kept: list[Span] = []
     # Whoever looks at spans one by one wants each step that changed something.
@@ -424,14 +430,20 @@ def run(
             watch(span)
         if measures:
             _keep(kept, span)
-    outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound)
+    outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound.tally)
     if not measures:
         return outcome
-    return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures, figures_only))
+    return replace(outcome, **_judged(bench, setup, base, tuple(kept), bound.trace, measures, figures_only))
 
 
 def _judged(
-    bench: Workbench, setup: Setup, base: Base, kept: tuple[Span, ...], measures: Sequence[str], figures_only: bool
+    bench: Workbench,
+    setup: Setup,
+    base: Base,
+    kept: tuple[Span, ...],
+    bound: Trace,
+    measures: Sequence[str],
+    figures_only: bool,
 ) -> dict[str, Any]:
     """Compute the measures of a replay and what they mean."""
     trace = Trace(
@@ -445,6 +457,7 @@ def _judged(
         setup.options,
         setup.summary_tokens,
         bench.shared,
+        bound=bound,
     )
     chosen = None if "all" in measures else measures
     if figures_only:

@@ -25,6 +25,7 @@ FLOORS = [
     {"compactors", "measures"},
     {"replay"},
     {"findings", "budgets"},
+    {"bound"},
     {"runs", "contract"},
     {"tuning"},
     {"transcripts", "summarizers", "store", "reports", "tables"},

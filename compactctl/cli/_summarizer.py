@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from compactctl.cli._say import note
 from compactctl.errors import SettingsError, UsageError
 from compactctl.measures._spec import dollars
+from compactctl.model import SUMMARY_FAILED
 from compactctl.ports import BlobStore, Summarizer
-from compactctl.runs import SUMMARY_FAILED
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, Value
 from compactctl.summarizers import make_planner, make_summarizer, spec
 

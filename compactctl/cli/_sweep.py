@@ -25,7 +25,7 @@ from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.ports import BlobStore, Summarizer
 from compactctl.registry import names
-from compactctl.runs import SUMMARY_FAILED, Setup, Workbench, run
+from compactctl.runs import Setup, Workbench, run
 from compactctl.settings import Resolved, canonical
 from compactctl.tuning.figures import figures_of
 
@@ -236,7 +236,7 @@ class _Bench:
         failures.extend(
             f"{bench.session.id}, turn {record.turn}: {record.error}"
             for record in outcome.tally.compactions
-            if SUMMARY_FAILED in record.error
+            if record.summary_failed
         )
         return figures_of(outcome)
 

@@ -24,7 +24,7 @@ from compactctl.ports import CompactorSpec, Summarizer
 from compactctl.registry import names, plugin
 from compactctl.reports._comparison import compared_document, mark_best
 from compactctl.reports._document import root_document
-from compactctl.runs import SUMMARY_FAILED, Setup, run
+from compactctl.runs import Setup, run
 from compactctl.settings import Resolved, Value, compactor_options, nearest
 from compactctl.transcripts import Account, inspect_facts
 from compactctl.tuning.figures import figures_of, known_keys, pooled_figures
@@ -210,7 +210,7 @@ def _task(session: Session, job: _Job) -> _Compared:
         failures.extend(
             f"{session.id}, {name}, turn {record.turn}: {record.error}"
             for record in outcome.tally.compactions
-            if SUMMARY_FAILED in record.error
+            if record.summary_failed
         )
         compared.append(compared_document(name, rival.setup, rival.bound, found[-1], outcome))
     mark_best(compared, known_keys())

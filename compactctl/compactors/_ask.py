@@ -7,20 +7,16 @@ from dataclasses import dataclass
 
 from compactctl.context.counting import Meter, MeterContext
 from compactctl.errors import SummarizerError
-from compactctl.model import USER, Anchor, Message
+from compactctl.model import USER, Anchor, Message, SummaryCall
 from compactctl.ports import Summarizer, SummaryFormat, SummaryReply, SummaryRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A summary and the tokens that it took: as charged, or as the compactor's own meter counts them.
-
-    ``notes`` and ``anchors`` are what the summarizer found out about it (ports.SummaryReply).
-    """
+    """A summary and the calls that it took; ``notes`` and ``anchors`` are what was found out (ports.SummaryReply)."""
 
     text: str
-    input_tokens: int
-    output_tokens: int
+    calls: tuple[SummaryCall, ...]
     notes: tuple[str, ...] = ()
     anchors: tuple[Anchor, ...] = ()
 
@@ -49,11 +45,14 @@ def ask(
 def taken(reply: SummaryReply, meter: Meter, weight: int, turn: int) -> Answer:
     """Give a reply with the tokens that it took; ``weight`` is that of the messages that were read."""
     if reply.usage is not None:
-        return Answer(reply.text, reply.usage.prompt, reply.usage.output, reply.notes, reply.anchors)
-    context = MeterContext(turn, False)
-    written = meter.weigh(Message(USER, reply.text))
-    read = meter.tokens(weight, context)
-    return Answer(reply.text, read, meter.tokens(written, context), reply.notes, reply.anchors)
+        call = SummaryCall(reply.usage.prompt, reply.usage.output, charged=True)
+    else:
+        context = MeterContext(turn, False)
+        # What stands before every request of the session (system prompt, tools) is no part of these texts.
+        fixed = meter.tokens(0, context)
+        read, written = (meter.tokens(w, context) - fixed for w in (weight, meter.weigh(Message(USER, reply.text))))
+        call = SummaryCall(read, written)
+    return Answer(reply.text, (call,), reply.notes, reply.anchors)
 
 
 def failure_note(error: SummarizerError) -> str:

@@ -84,8 +84,7 @@ def record_of(
         trigger=trigger,
         meter=before.base.meter.name,
         summary_text=summary_text,
-        summary_input_tokens=answer.input_tokens if answer else None,
-        summary_output_tokens=answer.output_tokens if answer else None,
+        summaries=answer.calls if answer else (),
         dropped=max(len(before) - len(after) - max(summarized - 1, 0), 0),
     )
 

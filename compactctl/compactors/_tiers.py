@@ -31,7 +31,7 @@ from compactctl.context.view import View
 from compactctl.context.weights import weight_where
 from compactctl.errors import StoreError, SummarizerError
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger
+from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Session, SummaryCall, Tier, Trigger
 from compactctl.ports import (
     Clock,
     Compactor,
@@ -403,8 +403,7 @@ class _Act:
         self.error = ""
         self.cause = ""
         self.notes: list[str] = []
-        self.summary_input_tokens: int | None = None
-        self.summary_output_tokens: int | None = None
+        self.summaries: tuple[SummaryCall, ...] = ()
         self.tokens_after_offload: int | None = None
 
     @property
@@ -419,7 +418,7 @@ class _Act:
 
     def charge(self, answer: Answer) -> None:
         """Note what a summary cost, and what its summarizer says of it."""
-        self.summary_input_tokens, self.summary_output_tokens = answer.input_tokens, answer.output_tokens
+        self.summaries += answer.calls
         for word in answer.notes:
             self.note(word)
 
@@ -453,8 +452,7 @@ class _Act:
             compactor,
             self.trigger,
             meter=before.base.meter.name,
-            summary_input_tokens=self.summary_input_tokens,
-            summary_output_tokens=self.summary_output_tokens,
+            summaries=self.summaries,
             tokens_after_offload=self.tokens_after_offload,
             dropped=max(gone, 0),
             notes=tuple(self.notes),

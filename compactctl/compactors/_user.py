@@ -133,13 +133,12 @@ class UserCompactor(ListFace):
         except _FAILURES as error:
             raise UsageError(f"{self.name} failed at turn {view.turn}: {_said(error)}") from error
         record = step.record
-        if self._heard is None or not self._heard.answers or record.summary_input_tokens is not None:
+        if self._heard is None or not self._heard.answers or record.summaries:
             return step
         answers = self._heard.answers
         told = changed(
             record,
-            summary_input_tokens=sum(answer.input_tokens for answer in answers),
-            summary_output_tokens=sum(answer.output_tokens for answer in answers),
+            summaries=tuple(call for answer in answers for call in answer.calls),
             summary_text=record.summary_text or answers[-1].text,
             anchors=record.anchors or self._heard.anchors,
         )

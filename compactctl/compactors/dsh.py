@@ -155,7 +155,9 @@ class DshCompactor(ListFace):
             )
             return False
         climb.view = view.replaced(start, cut, [checkpoint])
-        climb.summarized, climb.summary = cut - start, answer.text
+        # A second attempt summarises the first one's checkpoint, which is none of the view's messages.
+        climb.summarized += cut - start - (1 if climb.summarized else 0)
+        climb.summary = answer.text
         return True
 
     def _cut(self, view: View, start: int, retain: int) -> int:
@@ -196,13 +198,8 @@ class _Climb:
 
     def charge(self, answer: Answer) -> None:
         """Add what an attempt cost to those before it."""
-        before = self.answer or Answer("", 0, 0)
-        self.answer = Answer(
-            answer.text,
-            before.input_tokens + answer.input_tokens,
-            before.output_tokens + answer.output_tokens,
-            (*before.notes, *answer.notes),
-        )
+        before = self.answer or Answer("", ())
+        self.answer = Answer(answer.text, before.calls + answer.calls, before.notes + answer.notes)
 
 
 def checkpoint_message(summary: str) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
-from compactctl.measures._cost import summarizer_cost
+from compactctl.measures._cost import asked_of, summarizer_cost
 from compactctl.measures._spec import dollars
 from compactctl.measures.m3 import unpaid
 from compactctl.measures.m4 import avoidable, largest_input, summaries, summary_level
@@ -125,7 +125,7 @@ def _dear(case: Case) -> Shown | None:
     if share is None or prices is None:
         return None
     cost = summarizer_cost(case.trace, prices)
-    read = sum(record.summary_input_tokens or 0 for _, record in summaries(case.trace))
+    read = sum(call.read for call in asked_of(case.trace))
     aligned = cost - read * (prices.input - prices.cached) / 1_000_000
     return Shown(
         f"the summarizer makes {share:.0%} of the whole cost ({dollars(cost)} US dollars; {dollars(aligned)} if its "

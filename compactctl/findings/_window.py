@@ -178,7 +178,14 @@ def _without_effect(case: Case) -> Shown | None:
     if not levels or case.value("m8.compactions") != 0 or case.value("m8.noop_turns") != 0 or not case.trace.turns:
         return None
     base = case.trace.base
-    most = max(base.meter.tokens(base.prefix[call], MeterContext(turn, True)) for turn, call in enumerate(base.calls))
+    most = max(
+        base.meter.tokens(
+            span.view.weight + base.prefix[base.calls[turn]] - base.prefix[span.view.hi],
+            MeterContext(turn, span.view.pristine),
+        )
+        for span in case.trace.spans
+        for turn in range(span.turn, span.until)
+    )
     name, lowest = levels[0]
     return Shown(
         f"no threshold was reached: the largest view is {most:,} decision tokens, {name} is {lowest:,.0f}",

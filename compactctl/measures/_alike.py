@@ -75,7 +75,8 @@ def _leap(span: Span) -> Iterator[int]:
 
 
 def _record(record: CompactionRecord) -> tuple[int, ...]:
-    known = (record.summary_input_tokens, record.summary_output_tokens, record.tokens_after_offload)
+    calls = tuple([(call.input_tokens, call.output_tokens, call.charged) for call in record.summaries])
+    known = (calls, record.tokens_after_offload)
     return (
         record.tier,
         record.tokens_before,

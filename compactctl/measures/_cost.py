@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from compactctl.context.counting import MeterContext
-from compactctl.measures._load import Cut, load_of, uncompacted
+from compactctl.measures._load import Cut, load_of
 from compactctl.measures._spec import Measured, Prices, Trace
 from compactctl.model import ASSISTANT, Message
 
@@ -51,13 +51,8 @@ def amounts_of(trace: Trace) -> Amounts:
 
 
 def uncompacted_amounts(trace: Trace) -> Amounts:
-    """Give what would be sent without any compaction; worked out once for a session under one meter."""
-    tokens = uncompacted(trace)
-    key = f"uncompacted amounts {id(tokens)}"
-    known = trace.shared.get(key)
-    if not isinstance(known, Amounts):
-        known = trace.shared[key] = Amounts(sum(tokens), cached_tokens(tokens, ()))
-    return known
+    """Give what would be sent without any compaction; worked out once for all replays with this bound."""
+    return amounts_of(trace.bound or trace)
 
 
 def replay_cost(trace: Trace, prices: Prices) -> float:
@@ -96,15 +91,45 @@ def output_cost(trace: Trace, prices: Prices) -> float:
     return _output_tokens(trace) * prices.output / MILLION
 
 
+def density(trace: Trace) -> float:
+    """Give the real tokens for each decision token, over the text of the whole session without its fixed part."""
+    base, scale, context = trace.base, trace.scale, MeterContext(0, False)
+    counted, real = (
+        meter.tokens(prefix[-1], context) - meter.tokens(prefix[base.offset], context)
+        for meter, prefix in ((base.meter, base.prefix), (scale.meter, scale.prefix))
+    )
+    return real / counted if counted > 0 else 1.0
+
+
+class Asked(NamedTuple):
+    """A summarizer's call at a turn, in real tokens."""
+
+    turn: int
+    read: float
+    written: float
+
+
+def asked_of(trace: Trace) -> list[Asked]:
+    """Give the summarizer's calls that brought a summary, in order; found once.
+
+    What was charged is in real tokens already; a compactor's own count becomes real by the density of its meter.
+    """
+    known = trace.cache.get("asked")
+    if not isinstance(known, list):
+        by = density(trace)
+        known = trace.cache["asked"] = [
+            Asked(span.turn, call.input_tokens * share, call.output_tokens * share)
+            for span in trace.spans
+            for record in span.records
+            for call in record.summaries
+            for share in (1.0 if call.charged else by,)
+        ]
+    return known
+
+
 def summarizer_cost(trace: Trace, prices: Prices) -> float:
     """Give what the summarizer's calls cost in US dollars, none of them cached."""
-    total = 0.0
-    for span in trace.spans:
-        for record in span.records:
-            if record.summary_input_tokens is not None:
-                total += record.summary_input_tokens * prices.input
-                total += (record.summary_output_tokens or 0) * prices.output
-    return total / MILLION
+    return sum(call.read * prices.input + call.written * prices.output for call in asked_of(trace)) / MILLION
 
 
 def _output_tokens(trace: Trace) -> int:

@@ -50,13 +50,8 @@ def load_of(trace: Trace) -> Load:
 
 
 def uncompacted(trace: Trace) -> list[int]:
-    """Give the tokens of each turn without any compaction; worked out once for a session under one meter."""
-    scale, base = trace.scale, trace.base
-    key = f"uncompacted {scale.meter.name} {base.offset} {len(base.messages)} {scale.prefix[-1]}"
-    known = trace.shared.get(key)
-    if not isinstance(known, list):
-        known = trace.shared[key] = _grown(scale, 0, _call_weights(trace), 0, True)
-    return known
+    """Give the tokens of each turn without any compaction; worked out once for all replays with this bound."""
+    return load_of(trace.bound or trace).tokens
 
 
 def _call_weights(trace: Trace) -> list[int]:

@@ -127,7 +127,8 @@ class Trace:
     ``spans`` cover every turn in order. ``scale`` counts real tokens; ``window`` is in tokens, 0 for unknown.
     ``options`` are the compactor's, by name. ``summary_tokens`` is the cap of a summary. ``shared`` belongs to the
     session and is the same for all its replays: what needs the text is found once and kept there under the measure's
-    own key. ``cache`` belongs to this replay: what several measures need is worked out once and kept there.
+    own key. ``cache`` belongs to this replay: what several measures need is worked out once and kept there. ``bound``
+    is the session without a compactor (and without spilling), shared by its replays; None where the trace is its own.
     """
 
     session: Session
@@ -141,6 +142,7 @@ class Trace:
     summary_tokens: int = 2000
     shared: dict[str, Any] = field(default_factory=dict)
     cache: dict[str, Any] = field(default_factory=dict)
+    bound: Trace | None = None
 
     @property
     def turns(self) -> int:

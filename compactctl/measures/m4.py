@@ -1,6 +1,6 @@
 """M4, summarizer burden: how often a model is asked for a summary, how much it reads, and what it need not have read.
 
-Input and output tokens are those of the records: charged by the provider, or counted by the compactor's own meter.
+Tokens are real ones: as charged, or what the compactor's own count comes to by the density of its meter.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from compactctl.context.counting import MeterContext
 from compactctl.context.view import View
-from compactctl.measures._cost import amounts_of, replay_cost, summarizer_cost
+from compactctl.measures._cost import amounts_of, asked_of, replay_cost, summarizer_cost
 from compactctl.measures._own import Change, own_changes
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Pool, Trace, share
 from compactctl.model import CompactionRecord
@@ -28,11 +27,11 @@ OFTEN = 2
 
 
 def summaries(trace: Trace) -> list[tuple[Span, CompactionRecord]]:
-    """Give the records of summarizer calls that brought a summary, with their spans; found once."""
+    """Give the records that hold a summary, with their spans; found once."""
     known = trace.cache.get("m4 summaries")
     if not isinstance(known, list):
         known = trace.cache["m4 summaries"] = [
-            (span, record) for span in trace.spans for record in span.records if record.summary_input_tokens is not None
+            (span, record) for span in trace.spans for record in span.records if record.summaries
         ]
     return known
 
@@ -75,24 +74,9 @@ def avoidable(trace: Trace) -> tuple[int, ...]:
 
 
 def largest_input(trace: Trace) -> tuple[float, int] | None:
-    """Give the largest summarizer request with its cap in real tokens, and its turn; None without requests.
-
-    Recorded figures count by the compactor's meter; they are turned into real tokens by what that meter says of the
-    whole session.
-    """
-    found = max(((r.summary_input_tokens or 0, -s.turn) for s, r in summaries(trace)), default=None)
-    if found is None:
-        return None
-    base, scale = trace.base, trace.scale
-    ours, real = base.meter.tokens, scale.meter.tokens
-    context = _nowhere()
-    counted = ours(base.prefix[-1], context) - ours(0, context)
-    density = (real(scale.prefix[-1], context) - real(0, context)) / counted if counted > 0 else 1.0
-    return found[0] * density + trace.summary_tokens, -found[1]
-
-
-def _nowhere() -> MeterContext:
-    return MeterContext(0, False)
+    """Give the largest summarizer request with its cap in real tokens, and its turn; None without requests."""
+    found = max(asked_of(trace), key=lambda call: (call.read, -call.turn), default=None)
+    return None if found is None else (found.read + trace.summary_tokens, found.turn)
 
 
 def _again(trace: Trace) -> int:
@@ -142,14 +126,14 @@ def _own_ranges(view: View, change: Change | None, start: int, stop: int) -> Ite
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:
     records = [record for _, record in summaries(trace)]
-    read = sum(record.summary_input_tokens or 0 for record in records)
-    written = sum(record.summary_output_tokens or 0 for record in records)
+    asked = asked_of(trace)
+    read, written = sum(call.read for call in asked), sum(call.written for call in asked)
     none = Measured(None, "the summarizer was never asked")
     found = {
-        CALLS: Measured(len(records)),
-        RATE: share(100 * len(records), trace.turns, "no model call"),
-        READ: Measured(read),
-        WRITTEN: Measured(written),
+        CALLS: Measured(len(asked)),
+        RATE: share(100 * len(asked), trace.turns, "no model call"),
+        READ: Measured(round(read)),
+        WRITTEN: Measured(round(written)),
         READ_SHARE: share(read, amounts_of(trace).sent, "nothing was sent"),
     }
     prices = trace.prices
@@ -183,8 +167,8 @@ MEASURE = MeasureSpec(
     (
         Key(CALLS, "calls", Direction.LOWER, "summaries that were asked for and came"),
         Key(RATE, "a 100 turns", Direction.LOWER, "summarizer calls for each hundred model calls"),
-        Key(READ, "tokens", Direction.LOWER, "tokens that the summarizer read (decision tokens)"),
-        Key(WRITTEN, "tokens", Direction.NEUTRAL, "tokens that the summarizer wrote (decision tokens)"),
+        Key(READ, "tokens", Direction.LOWER, "real tokens that the summarizer read"),
+        Key(WRITTEN, "tokens", Direction.NEUTRAL, "real tokens that the summarizer wrote"),
         Key(READ_SHARE, "share", Direction.LOWER, "tokens that the summarizer read / tokens sent to the model"),
         Key(
             COST_SHARE,

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactctl.model import CompactionRecord
+from compactctl.model import SUMMARY_FAILED, CompactionRecord
 from compactctl.reports._document import NOTHING_FOUND, by_tier_names, root_document
 from compactctl.reports._timeline import MOST, Timeline
-from compactctl.runs import SUMMARY_FAILED
 
 # What the store itself writes into an end line.
 _STORES_OWN = frozenset({"event", "run", "seq", "status", "stored", "sha"})

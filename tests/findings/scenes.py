@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compactctl.bound import uncompacted
 from compactctl.context.offload import MemoryOffloader
 from compactctl.context.scale import Scale
 from compactctl.errors import SummarizerError
@@ -152,7 +153,9 @@ class Scene:
         base, _ = base_of(session, counter)
         limits = Limits(window, real, reserve, spec.overflow_retries if spec else 0)
         spans = tuple(walk(base, driver, Plan(mode, limits=limits)))
-        trace = Trace(session, base, spans, Scale(base, real), window, reserve, prices, values, summary_tokens)
+        scale = Scale(base, real)
+        bound = Trace(session, base, uncompacted(base, scale, window - reserve), scale, window, reserve)
+        trace = Trace(session, base, spans, scale, window, reserve, prices, values, summary_tokens, bound=bound)
         measured = measure_all(trace, names)
         situation = Situation(
             spec.name if spec else "mine",

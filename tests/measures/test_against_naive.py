@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
+from compactctl.bound import uncompacted as uncompacted_spans
 from compactctl.context.offload import MemoryOffloader, NullOffloader
 from compactctl.context.scale import Scale
 from compactctl.measures import Trace, measure_all
@@ -126,7 +127,8 @@ def trace_of(
     scale = Scale(base, real)
     limits = Limits(window, real, scale=scale) if leap else None
     spans = tuple(walk(base, driver, Plan(HistoryMode(history), limits=limits, skip=skip or leap, leap=leap)))
-    return Trace(session, base, spans, scale, window, options=options, summary_tokens=300)
+    bound = Trace(session, base, uncompacted_spans(base, scale, window), scale, window)
+    return Trace(session, base, spans, scale, window, options=options, summary_tokens=300, bound=bound)
 
 
 RUNS = [

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import compactctl
+from compactctl.bound import uncompacted
 from compactctl.context.offload import MemoryOffloader
 from compactctl.context.scale import Scale
 from compactctl.findings import Finding, Situation, find
@@ -52,7 +53,9 @@ def judged(
     base, _ = base_of(session, driver.meter)  # type: ignore[attr-defined]  # an attribute of this driver alone
     spans = tuple(walk(base, driver, Plan(HistoryMode(history))))
     prices = Prices(3.0, 15.0, 0.3, 3.75)
-    trace = Trace(session, base, spans, Scale(base, real), window, prices=prices, options=options)
+    scale = Scale(base, real)
+    bound = Trace(session, base, uncompacted(base, scale, window), scale, window)
+    trace = Trace(session, base, spans, scale, window, prices=prices, options=options, bound=bound)
     measured = measure_all(trace)
     return measured, find(trace, measured, Situation("progressive", history, "bytes4", "flag", False, told))
 
