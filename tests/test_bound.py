@@ -158,9 +158,9 @@ def test_each_attempt_of_one_step_is_a_call_of_its_own() -> None:
     assert len(record.summaries) == 2
     assert record.summary_input_tokens == sum(call.input_tokens for call in record.summaries)
     first, second = attempts.asked[:2]
-    assert record.summarized == first + second - 1  # the first checkpoint was none of the view's messages
+    assert record.summarized == second  # as dsh counts
     assert record.dropped == 0
-    assert record.msgs_after == record.msgs_before - record.summarized + 1
+    assert record.msgs_after == record.msgs_before - (first + second - 1) + 1  # the first checkpoint was none of them
 
 
 def test_a_record_keeps_its_calls_through_json() -> None:

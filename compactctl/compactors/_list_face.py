@@ -52,6 +52,7 @@ def record_of(
     trigger: Trigger,
     preserved_tail: int = 0,
     summarized: int = 0,
+    replaced: int | None = None,
     error: str = "",
     notes: tuple[str, ...] = (),
     answer: Answer | None = None,
@@ -60,7 +61,8 @@ def record_of(
     """Give the record of a change of view, its counts and tokens filled in.
 
     ``answer`` is what a summarizer said, also where it was refused; its notes come behind ``notes``. ``dropped``
-    are the messages that are gone and were not summarised. A change that freed nothing is noted as ``not_smaller``.
+    are the messages that are gone and were not summarised: ``replaced`` were, where several summaries of one step did
+    it, else ``summarized``. A change that freed nothing is noted as ``not_smaller``.
     """
     if answer is not None:
         notes = (*notes, *answer.notes)
@@ -85,7 +87,7 @@ def record_of(
         meter=before.base.meter.name,
         summary_text=summary_text,
         summaries=answer.calls if answer else (),
-        dropped=max(len(before) - len(after) - max(summarized - 1, 0), 0),
+        dropped=max(len(before) - len(after) - max((summarized if replaced is None else replaced) - 1, 0), 0),
     )
 
 

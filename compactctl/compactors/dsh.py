@@ -90,6 +90,7 @@ class DshCompactor(ListFace):
             trigger=way,
             preserved_tail=len(climb.view) - (1 if climb.summarized else 0) - (1 if view.has_system else 0),
             summarized=climb.summarized,
+            replaced=climb.replaced,
             error=climb.error,
             notes=tuple(climb.notes),
             answer=climb.answer,
@@ -156,8 +157,8 @@ class DshCompactor(ListFace):
             return False
         climb.view = view.replaced(start, cut, [checkpoint])
         # A second attempt summarises the first one's checkpoint, which is none of the view's messages.
-        climb.summarized += cut - start - (1 if climb.summarized else 0)
-        climb.summary = answer.text
+        climb.replaced += cut - start - (1 if climb.replaced else 0)
+        climb.summarized, climb.summary = cut - start, answer.text
         return True
 
     def _cut(self, view: View, start: int, retain: int) -> int:
@@ -190,7 +191,8 @@ class _Climb:
     def __init__(self, view: View) -> None:
         self.view = view
         self.tier = Tier.NONE
-        self.summarized = 0
+        self.summarized = 0  # by the last attempt that came through, as dsh counts
+        self.replaced = 0  # by all of them
         self.summary = ""
         self.error = ""
         self.notes: list[str] = []
