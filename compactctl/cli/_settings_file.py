@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping, MutableMapping, Sequence, Set
+from collections.abc import Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 import tomlkit
-from tomlkit.container import OutOfOrderTableProxy
-from tomlkit.items import InlineTable, Item, Table
+from tomlkit.items import Table
 
+from compactctl.compactors._user import is_user_code
 from compactctl.errors import SettingsError
 from compactctl.ports import CompactorSpec
 from compactctl.settings import compactor_options, parse_file, setting_named, shown, tables_above
@@ -50,6 +50,14 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """What a settings file will hold, and the options of another compactor, or of none, that left it."""
+
+    content: str
+    gone: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Changes:
     """What a file must say anew; a setting of None is one that nothing says. ``gone`` are options by how they stand."""
 
@@ -73,37 +81,44 @@ class _Changes:
             home.setdefault("prices", {})[model] = dict(price)
 
 
-def with_choice(content: str, path: str, choice: Choice, told: Sequence[str]) -> str:
+def with_choice(content: str, path: str, choice: Choice, told: Sequence[str]) -> Written:
     """Give a settings file that holds a choice, with a comment of how it came, and leaves all else as it was written.
 
     A replay under the new file is one under the choice: what the file says otherwise, or not at all, is changed, too.
     An option keeps the place and the spelling that it had; an earlier comment of this kind is replaced. Raises
-    SettingsError where the file is not valid, or has another price than the choice was made under.
+    SettingsError where the file is not valid, cannot be changed, or has other prices than the choice was made under.
     """
     changes = _changes(parse_file(content, path), path, choice)
     mark = BOM if content.startswith(BOM) else ""
     end = "\r\n" if "\r\n" in content else "\n"
-    lines = content.removeprefix(BOM).replace("\r\n", "\n").split("\n")
-    plain = "\n".join(line for line in lines if not line.startswith(MARK))
-    try:
-        document = tomlkit.parse(plain)
-    except ValueError as error:
-        raise SettingsError(f"{path}: cannot be changed: {error}") from error
-    home = _opened(document, path)
-    if isinstance(home.get("set"), OutOfOrderTableProxy):
-        # What stands in dotted keys here and there has no place for a comment.
-        table = home.pop("set").unwrap()
-        home["set"] = table
-    changes.make(home)
-    # What was chosen comes first in what is written.
-    _explain(home["set"], list(changes.options)[: len(choice.options)], told)
-    changed = tomlkit.dumps(document)
-    # The same changes in plain dictionaries: whatever else the file holds must be as it was.
+    lines = content.removeprefix(BOM).replace("\r\n", "\n").removesuffix("\n").split("\n")
+    plain = "".join(f"{line}\n" for line in lines if not line.startswith(MARK)) if content else ""
     wanted = tomllib.loads(content.removeprefix(BOM))
     changes.make(_opened(wanted, path))
-    if tomllib.loads(changed) != wanted:
+    try:
+        changed = _edited(plain, path, changes, [MARK + words for words in told], len(choice.options))
+        # The same changes in plain dictionaries: whatever else the file holds must be as it was.
+        whole = tomllib.loads(changed) == wanted
+    except (ValueError, LookupError, TypeError, AttributeError):  # what the library makes of odder files
+        whole = False
+    if not whole:
         raise SettingsError(f"{path}: cannot be changed without a loss; write the choice into another file")
-    return mark + changed.replace("\n", end)
+    return Written(mark + changed.replace("\n", end), tuple(sorted(changes.gone)))
+
+
+def _edited(content: str, path: str, changes: _Changes, told: Sequence[str], chosen: int) -> str:
+    """Make changes in a file, and put a comment above the first of the options that were ``chosen``, or above all."""
+    document = tomlkit.parse(content)
+    home = _opened(document, path)
+    changes.make(home)
+    options, comment = home["set"], "".join(f"{line}\n" for line in told)
+    if type(options) is not Table:  # in braces or dotted keys there is no place for a comment
+        return comment + tomlkit.dumps(document)
+    # What was chosen comes first in what is written.
+    names = list(changes.options)[:chosen]
+    first = next(item for key, item in options.value.body if key is not None and key.key in names)
+    first.trivia.indent = comment + first.trivia.indent
+    return tomlkit.dumps(document)
 
 
 def toml_value(value: Any) -> str:
@@ -126,10 +141,16 @@ def _opened(document: MutableMapping[str, Any], path: str) -> MutableMapping[str
 
 def _changes(table: Mapping[str, Any], path: str, choice: Choice) -> _Changes:
     settings = {name: value for name, value in choice.settings.items() if value != _said(table, name, path)}
+    if is_user_code(choice.settings["compactor"]):
+        # A settings file that may have come with a project runs no code: who wants it names it each time.
+        settings.pop("compactor", None)
     known = table.get("prices", {})
-    for model, price in choice.prices.items():
-        if known.get(model, price) != price:
-            raise SettingsError(f"{path}: it has another price of {model} than the choice was made under")
+    for model, price in known.items():
+        if choice.prices.get(model) != price:
+            raise SettingsError(
+                f"{path}: it has another price of {model} than the choice would be made under; name it with --config, "
+                "or write into another file"
+            )
     prices = {model: price for model, price in choice.prices.items() if model not in known}
     return _Changes(_lists(settings), *_options(table.get("set", {}), choice), prices)
 
@@ -159,11 +180,3 @@ def _said(table: Mapping[str, Any], name: str, path: str) -> Any:
         return setting.read(table[name]) if name in table else setting.default
     except ValueError as error:
         raise SettingsError(f"{path}: {name}: {shown(table[name])} is not {error}") from error
-
-
-def _explain(options: Table | InlineTable, chosen: Collection[str], told: Sequence[str]) -> None:
-    """Put a comment above the first of the options that were chosen, or above a table in braces."""
-    item: Item = options
-    if isinstance(options, Table):
-        item = next(item for key, item in options.value.body if key is not None and key.key in chosen)
-    item.trivia.indent = "".join(f"{MARK}{words}\n" for words in told) + item.trivia.indent

@@ -18,6 +18,7 @@ from compactctl.cli._say import Told, input_notes, note, problems
 from compactctl.cli._summarizer import announce, bill, failed_summaries
 from compactctl.cli._sweep import BATCH_CHARACTERS, Done, Figures, Memory, Plan, characters, sweep
 from compactctl.cli._work import Work, make_summarizer, setup_of
+from compactctl.compactors._user import is_user_code
 from compactctl.errors import (
     CompactctlError,
     NothingMatchedError,
@@ -38,6 +39,7 @@ from compactctl.tuning.grid import Grid, full_grid, parse_axes, sampled_grid
 from compactctl.tuning.judging import Prefer
 
 if TYPE_CHECKING:
+    from compactctl.cli._settings_file import Written
     from compactctl.summarizers._plan import Planner
 
 # The measures that the objectives and gates need.
@@ -105,13 +107,13 @@ def tune(
     for axis in made.axes:
         if axis.short:
             note(axis.short, quiet=quiet)
-    if write_ is not None:
-        # What cannot be written is told before the work and not after it.
-        _settings_with({axis.name: setup.options[axis.name] for axis in made.axes}, write_, setup, settings)
     points, present = _with_present(made, setup)
     plan = Plan(settings, tuple(points), _measures(settings))
     make_summarizer(Work(settings))
     inputs = opt.inputs(paths, settings, wanted, [("--write", write_)] if write_ is not None else [])
+    if write_ is not None:
+        # What cannot be written is told before the work and not after it.
+        _settings_with({axis.name: setup.options[axis.name] for axis in made.axes}, write_, setup, settings)
     memory = None if dry_run else _memory(settings, resume)
     found = _Found(len(points))
     account = Account()
@@ -328,19 +330,23 @@ def _write_settings(path: Path, document: dict[str, Any], setup: Setup, settings
     if chosen is None:
         note(f"nothing was written to {path}: {document['recommendation']['reason']}")
         return
-    content = _settings_with(chosen, path, setup, settings, how_found(document))
+    written = _settings_with(chosen, path, setup, settings, how_found(document))
     try:
-        write_file(path, [content.encode()], "--write")
+        write_file(path, [written.content.encode()], "--write")
     except OSError as error:
         raise StoreError(f"--write {path}: {error}") from error
     note(f"wrote {path}")
+    if written.gone:
+        note(f"{path}: taken out, since {setup.spec.name} has no such option: {', '.join(written.gone)}")
+    if is_user_code(settings["compactor"]):
+        note(f"the compactor is not written, since such a file runs no code: give --compactor {settings['compactor']}")
     if settings["summarizer"] not in ("stub", "opaque"):
         note(f"model and endpoint of {settings['summarizer']} are not written: they stay with the command line")
 
 
 def _settings_with(
     chosen: Mapping[str, Any], path: Path, setup: Setup, settings: Resolved, told: Sequence[str] = ()
-) -> str:
+) -> Written:
     """Give what a settings file will hold with these options. Raises SettingsError where that cannot be."""
     from compactctl.cli._settings_file import SHAPING, Choice, with_choice
 

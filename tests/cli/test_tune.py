@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import orjson
 import pytest
 
 from compactctl.cli._settings_file import SHAPING, Choice, with_choice
+from compactctl.compactors._user import load_compactor
 from compactctl.errors import SettingsError
 from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
@@ -21,6 +23,20 @@ from tests.cli.conftest import Command
 from tests.tuning import known
 
 ROOT = Path(__file__).parents[2]
+# Settings under which the sessions of the corpus have something to gain.
+UNDER = (
+    "--overhead",
+    "4",
+    "--summarizer",
+    "opaque",
+    "--summary-tokens",
+    "50",
+    "--set",
+    "soft=0.6",
+    "--set",
+    "warn=0.5",
+)
+UNDER += ("--window", "20k")
 GRID = ("--grid", "soft=0.60,0.70,0.80", "--grid", "full=0.60,0.70,0.80")
 
 
@@ -123,7 +139,8 @@ def chosen(
     spec = plugin("compactctl.compactors", CompactorSpec, str(settings.get("compactor", "progressive")), "compactor")
     others = compactor_options(spec, {**(fixed or {}), **options})
     under = {name: settings.get(name, setting_named(name).default) for name in SHAPING}
-    return lambda content: with_choice(content, path, Choice(spec, options, others, under), ["found by trying."])
+    choice = Choice(spec, options, others, under)
+    return lambda content: with_choice(content, path, choice, ["found by trying."]).content
 
 
 def test_write_puts_the_choice_into_the_settings_file_and_leaves_the_rest() -> None:
@@ -148,12 +165,12 @@ def test_write_puts_the_choice_into_the_settings_file_and_leaves_the_rest() -> N
         ("\ufeffset = {soft = 0.66} # x\n", "\ufeff# tune: found by trying.\nset = {soft = 0.7} # x\n"),
         ("set.soft = 0.66 # x\n", "# tune: found by trying.\nset.soft = 0.7 # x\n"),
         (
-            'set.soft = 0.66\njobs = 2\nset."early.warn" = 0.4 # y\n',
-            'jobs = 2\n\n[set]\n# tune: found by trying.\nsoft = 0.7\n"early.warn" = 0.4\n',
+            'set.soft = 0.66 # x\njobs = 2\nset."early.warn" = 0.4 # y\n',
+            '# tune: found by trying.\nset.soft = 0.7 # x\njobs = 2\nset."early.warn" = 0.4 # y\n',
         ),
         (
             "[set]\nsoft = 0.66\n[set.early]\nwarn = 0.4",
-            "[set]\n# tune: found by trying.\nsoft = 0.7\n[set.early]\nwarn = 0.4",
+            "[set]\n# tune: found by trying.\nsoft = 0.7\n[set.early]\nwarn = 0.4\n",
         ),
         (
             "budgets = [\n  # all\n  {measure = 'tokens', max = 1},\n]\n",
@@ -167,6 +184,86 @@ def test_write_takes_a_file_however_it_is_written(before: str, after: str) -> No
     write = chosen({"soft_threshold": 0.7})
     assert write(before) == after
     assert parse_file(write(after), "x") == parse_file(after, "x")
+
+
+HEADS = ("", "\ufeff", "# mine\n")
+HOMES = (
+    "[tool]\ncompactctl = {{ {inline} }}\n",
+    "tool.compactctl = {{ {inline} }}\n",
+    '["tool"."compactctl"]\n{lines}',
+    "[ tool . compactctl ]\n{lines}",
+    "[tool]\n{dotted}",
+    "[tool.other]\nx = 1\n[tool.compactctl]\n{lines}[[tool.more]]\ny = 2\n",
+)
+SAID = (
+    {},
+    {"window": "30000"},
+    {"window": "30000", "history": "'view'", "meter": "'calibrated'"},
+    {"set": "{ offload = 4000 }"},
+    {"set.soft": "0.66", "set.tail": "8"},
+    {'"set"."soft"': "0.66", "jobs": "2", "set.'a.b'": "1"},
+)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("home", HOMES)
+@pytest.mark.parametrize("head", HEADS)
+def test_write_makes_what_replay_will_read_or_says_that_it_cannot(
+    head: str, home: str, said: dict[str, str], ends: bool
+) -> None:
+    """However a pyproject is written, it holds the choice afterwards and all else as before, or is left alone."""
+    pairs = [f"{name} = {value}" for name, value in said.items()]
+    before = head + home.format(
+        inline=", ".join(pairs),
+        lines="".join(f"{pair}\n" for pair in pairs),
+        dotted="".join(f"compactctl.{pair}\n" for pair in pairs),
+    )
+    before = before if ends else before.removesuffix("\n")
+    write = chosen({"soft_threshold": 0.7}, "pyproject.toml")
+    if "{dotted}" in home and "window" in said:
+        with pytest.raises(SettingsError, match="without a loss"):
+            write(before)
+        return
+    after = write(before)
+    was, now = tomllib.loads(before.removeprefix("\ufeff")), tomllib.loads(after.removeprefix("\ufeff"))
+    options = now["tool"]["compactctl"].pop("set")
+    assert options.get("soft", options.get("soft_threshold")) == 0.7
+    for table in (was["tool"].get("compactctl", {}), now["tool"]["compactctl"]):
+        for name in ("set", *SHAPING):
+            table.pop(name, None)
+    was["tool"].setdefault("compactctl", {})
+    assert now == was
+    assert after.startswith("\ufeff") == before.startswith("\ufeff")
+
+
+def test_write_tells_what_it_takes_out(command: Command, corpus: Path) -> None:
+    """Options of another compactor cannot stay, and whoever wrote them hears of it."""
+    Path("f.toml").write_text('compactor = "dsh"\n[set]\nretain-ratio = 0.2 # careful\n')
+    ran = command("tune", corpus, *GRID, *UNDER, "--write", "f.toml", "-n")
+    assert ran.status == 0
+    assert "f.toml: taken out, since progressive has no such option: retain-ratio" in ran.err
+
+
+def test_write_names_no_code_in_a_settings_file(command: Command, corpus: Path) -> None:
+    """A choice for a user's own compactor is written without its name, which such a file may not give."""
+    Path("mine.py").write_text(COUNTS.format(most=30))
+    spec = load_compactor("mine.py:Keeps")
+    under = {name: setting_named(name).default for name in SHAPING} | {"compactor": "mine.py:Keeps", "window": 9000}
+    written = with_choice("[set]\nsoft = 0.66\n", "f.toml", Choice(spec, {"keep": 4}, {"keep": 4}, under), [])
+    assert parse_file(written.content, "f.toml") == {"window": 9000, "set": {"keep": 4}}
+    assert written.gone == ("soft",)
+    Path("f.toml").write_text(written.content)
+    replayed = command("replay", corpus, "-n", "--config", "f.toml", "--compactor", "mine.py:Keeps", "-f", "json")
+    assert replayed.json()["settings"]["options"] == {"keep": 4}
+
+
+def test_write_into_what_is_no_file_is_refused_at_once(command: Command, corpus: Path) -> None:
+    """A pipe is not waited for."""
+    os.mkfifo("f.toml")
+    ran = command("tune", corpus, *GRID, "--write", "f.toml")
+    assert (ran.status, ran.out) == (2, "")
+    assert "f.toml" in ran.err
 
 
 def test_write_never_loses_what_is_not_its_own() -> None:
@@ -194,9 +291,7 @@ def test_write_keeps_what_the_choice_was_made_under() -> None:
 
 def test_a_replay_under_the_written_file_is_one_under_the_choice(command: Command, corpus: Path) -> None:
     """What `tune --write` leaves behind gives `check` and `replay` the very settings that were searched under."""
-    under = ("--overhead", "4", "--summarizer", "opaque", "--summary-tokens", "50")
-    under += ("--set", "soft=0.6", "--set", "warn=0.5", "--window", "20k")
-    ran = command("tune", corpus, *GRID, *under, "--write", "compactctl.toml", "-n", "-f", "json")
+    ran = command("tune", corpus, *GRID, *UNDER, "--write", "compactctl.toml", "-n", "-f", "json")
     chosen = ran.json()["recommendation"]["options"]
     assert chosen is not None
     replayed = command("replay", corpus, "-n", "-f", "json", "--measures", "none").json()["settings"]
@@ -211,11 +306,12 @@ def test_write_takes_prices_along() -> None:
     under = {name: setting_named(name).default for name in SHAPING}
     price = {"input": 50, "output": 250}
     choice = Choice(spec, {"soft_threshold": 0.7}, compactor_options(spec, {}), under, {"a model": price})
-    after = with_choice("jobs = 2\n", "f.toml", choice, [])
+    after = with_choice("jobs = 2\n", "f.toml", choice, []).content
     assert parse_file(after, "f.toml") == {"jobs": 2, "set": {"soft_threshold": 0.7}, "prices": {"a model": price}}
-    assert with_choice(after, "f.toml", choice, []) == after
-    with pytest.raises(SettingsError, match="another price of a model"):
-        with_choice('[prices."a model"]\ninput = 1\noutput = 2\n', "f.toml", choice, [])
+    assert with_choice(after, "f.toml", choice, []).content == after
+    for model in ("a model", "another"):
+        with pytest.raises(SettingsError, match=f"another price of {model}"):
+            with_choice(f'[prices."{model}"]\ninput = 1\noutput = 2\n', "f.toml", choice, [])
 
 
 def test_write_takes_the_options_of_another_compactor_out() -> None:
