@@ -290,12 +290,21 @@ def _read_call(call: ToolCall) -> CallFacts:
 def _keys(arguments: str) -> dict[str, Any]:
     if len(arguments) > _WHOLE_ARGUMENTS:
         ends = arguments[:4000] + "\n" + arguments[-1000:]
-        return {key: orjson.loads(value) for key, value in _KEY.findall(ends) if value.isprintable()}
+        pairs = ((key, _json_string(value)) for key, value in _KEY.findall(ends))
+        return {key: text for key, text in pairs if text is not None}
     try:
         found = orjson.loads(arguments)
     except orjson.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _json_string(written: str) -> str | None:
+    """Read a string as JSON writes it; None for what only looks like one: arguments may be any text (a patch, code)."""
+    try:
+        return str(orjson.loads(written))
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _argument_text(call: ToolCall) -> str:

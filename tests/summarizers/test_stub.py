@@ -219,3 +219,14 @@ def test_known_anchors_survive_a_span_that_adds_nothing() -> None:
     known = tuple(Anchor(kind, f"- {kind} kept") for kind in AnchorType)
     anchors = anchors_of(summarize((Message("assistant", ""),), previous=lambda: "", anchors=known))
     assert anchors == {anchor.type: anchor.content for anchor in known}
+
+
+@pytest.mark.parametrize(
+    "written", [r'"path": "^\d+$"', r'"file_path": "C:\qux"', r'"command": "\ud83d"', '"path": "a\tb"']
+)
+def test_long_arguments_that_are_no_json_are_no_obstacle(written: str) -> None:
+    """What a call was given may be any text, a patch of 20 KB too: what is no JSON in it names nothing."""
+    text = summarize((Message("user", GOAL), call("c1", "edit", f"{written}\n" + "x" * 20_000)))
+    assert anchors_of(text)[AnchorType.EXECUTION_PROGRESS] == MISSING
+    whole = call("c2", "edit", f'{{{written}, "file_path": "src/parser.py", "new": "' + "x" * 20_000 + '"}')
+    assert anchors_of(summarize((whole,)))[AnchorType.EXECUTION_PROGRESS] == "- changed `src/parser.py`"
