@@ -110,10 +110,16 @@ class Guard:
                 CallError(Failure.REDIRECT, f"HTTP {status}: redirects are not followed; name the final address")
             )
         try:
-            text = b"".join(self._pieces(response, _ERROR_BYTES, cut=True)).decode("utf-8", "replace")
+            text = self._explanation(response)
         except Exception:  # the status says enough where its explanation cannot be read
             text = ""
-        self._fail(_status_error(status, _message(text), self._waiting(response.headers.get("retry-after"))))
+        self._fail(_status_error(status, text, self._waiting(response.headers.get("retry-after"))))
+
+    def _explanation(self, response: Any) -> str:
+        """Give the server's words; the cap makes what lies behind it unknown, also whether a key goes on there."""
+        body = b"".join(self._pieces(response, _ERROR_BYTES, cut=True))
+        text = body.decode("utf-8", "replace")
+        return _message(text) if len(body) < _ERROR_BYTES else self._redact.cut(text)
 
     def _pieces(self, response: Any, cap: int, cut: bool = False) -> Iterator[bytes]:
         size = 0
@@ -168,10 +174,15 @@ def json_object(body: bytes) -> dict[str, Any]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise CallError(Failure.MALFORMED, f"the reply is not JSON: {body[:400].decode('utf-8', 'replace')}") from None
+        raise CallError(Failure.MALFORMED, f"the reply is not JSON: {_whole(body)}") from None
     if not isinstance(found, dict):
-        raise CallError(Failure.MALFORMED, f"the reply is not a JSON object: {body[:400].decode('utf-8', 'replace')}")
+        raise CallError(Failure.MALFORMED, f"the reply is not a JSON object: {_whole(body)}")
     return found
+
+
+def _whole(body: bytes) -> str:
+    # Not shortened here: a cut through a key would hide its rest from the redactor, which shortens afterwards.
+    return body.decode("utf-8", "replace")
 
 
 def is_stream(response: Response) -> bool:

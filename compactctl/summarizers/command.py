@@ -27,7 +27,7 @@ from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._secret import Redactor, Secret
 from compactctl.summarizers._settings import CommonSettings
 
-_ERROR_BYTES = 4096
+_ERROR_BYTES = 65_536  # of what a program says on standard error; the beginning of it is shown
 _KEY_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
@@ -118,13 +118,18 @@ class CommandChat:
                 _kill(process)
         attempt.remaining()
         if status:
-            why = b"".join(said).decode("utf-8", "replace")
+            why = self._last_words(b"".join(said), cut=listener.is_alive() or status < 0)
             how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
             raise CallError(Failure.COMMAND_FAILED, f"{self._arguments[0]} {how}: {why}".rstrip(": "))
         try:
             return Completion(text.decode("utf-8"), prompt.nonce)
         except UnicodeDecodeError:
             raise CallError(Failure.MALFORMED, "the program's output is not UTF-8") from None
+
+    def _last_words(self, said: bytes, *, cut: bool) -> str:
+        """Give standard error as text; ``cut`` says that it may lack its end."""
+        text = said[:_ERROR_BYTES].decode("utf-8", "replace")
+        return self._redact.cut(text) if cut or len(said) > _ERROR_BYTES else text
 
 
 def _request(prompt: Prompt) -> bytes:
@@ -163,7 +168,7 @@ def _drain(pipe: IO[bytes], kept: list[bytes]) -> None:
     with contextlib.suppress(OSError, ValueError):
         size = 0
         while piece := pipe.read1(4096):  # type: ignore[attr-defined]  # a buffered reader, which IO does not say
-            if size < _ERROR_BYTES:
+            if size <= _ERROR_BYTES:  # one byte more than is used shows that there was more
                 kept.append(piece)
                 size += len(piece)
 

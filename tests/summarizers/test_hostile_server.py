@@ -122,6 +122,13 @@ def echo_key(status: str) -> Script:
     return script
 
 
+def echo_key_behind(spaces: int, status: str = "200 OK") -> Script:
+    """Answer with no JSON and the key behind so many spaces, where somebody may cut the text."""
+    return lambda connection, request: connection.sendall(
+        reply(b" " * spaces + CANARY.encode() + b" was refused " + b"." * 5000, status, "text/plain")
+    )
+
+
 def stream(events: list[Any], done: bool = True, **keywords: Any) -> Script:
     """Send a whole event stream."""
     return raw(reply(sse(events, done=done), kind="text/event-stream", **keywords))
@@ -164,6 +171,12 @@ OPENAI: dict[str, tuple[Script, str, Mapping[str, Any]]] = {
     "401, key repeated": (echo_key("401 No"), "auth", {}),
     "403": (says({}, "403 No"), "auth", {}),
     "400, key repeated": (echo_key("400 No"), "rejected", {}),
+    "400, key at the end of what is read": (echo_key_behind(4082, "400 No"), "rejected", {}),
+    "500, key at the end of what is read": (echo_key_behind(4082, "500 No"), "server_error", {}),
+    "no JSON, key behind 386 spaces": (echo_key_behind(386), "malformed", {}),
+    "no JSON in the stream, key behind 380 spaces": (
+        raw(reply(b"data: {" + b" " * 380 + CANARY.encode() + b"\n\n", kind="text/event-stream")), "malformed", {}),
+    "a JSON list with the key": (raw(reply(b"[" + b" " * 380 + b'"' + CANARY.encode() + b'"]')), "malformed", {}),
     "closes at once": (raw(b""), "dropped", {}),
     "speaks no HTTP": (raw(b"SSH-2.0-x\r\n"), "dropped", {}),
     "body shorter than promised": (cut(reply(json.dumps(openai_document("x" * 99)).encode()), 200), "dropped", {}),
@@ -208,7 +221,9 @@ ANTHROPIC: dict[str, tuple[Script, str, Mapping[str, Any]]] = {
     "529": (says({"type": "error", "error": {"type": "overloaded_error"}}, "529 Overloaded"), "server_error", {}),
     "401, key repeated": (echo_key("401 No"), "auth", {}),
     "302": (raw(reply(b"", "302 F", extra="Location: http://127.0.0.2:9/x\r\n")), "redirect", {}),
+    "400, key at the end of what is read": (echo_key_behind(4082, "400 No"), "rejected", {}),
     "wrong JSON": (raw(reply(b"{")), "malformed", {}),
+    "no JSON, key behind 386 spaces": (echo_key_behind(386), "malformed", {}),
     "a tool call": (says(anthropic_document("x") | {"content": [{"type": "tool_use", "id": "a", "name": "b",
                     "input": {}}], "stop_reason": "tool_use"}), "no_text", {}),
     "no text": (says(anthropic_document("x") | {"content": []}), "no_text", {}),
@@ -265,7 +280,7 @@ def test_every_bad_reply_ends_in_its_own_word_within_the_limit(
     everything = all_that_is_shown(caught.value) + caplog.text + "".join(capfd.readouterr())
     everything += "".join(file.read_text() for file in tmp_path.rglob("*") if file.is_file())
     assert CANARY not in everything
-    assert CANARY[:12] not in everything, "nor a part of it"
+    assert CANARY[:8] not in everything, "nor a part of it"
     retried = reason in ("rate_limited", "server_error", "dropped") and options.get("tries") != 1
     assert len(server.requests) == (3 if retried else 1), "only what may pass by itself is tried again"
     assert all(0 <= wait <= 60 for wait in waits)

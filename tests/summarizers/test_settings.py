@@ -102,6 +102,14 @@ def test_a_safe_address_is_taken(url: str, host: str, loopback: bool) -> None:
     assert check_endpoint("http://10.0.0.5/v1", allow_insecure=True).host == "10.0.0.5"
 
 
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    """However long it is, and however wrong the rest of the address."""
+    with pytest.raises(SettingsError) as caught:
+        check_endpoint("https://me:" + "secret" * 20 + "@example.com/v 1")
+    assert "secret" not in str(caught.value)
+    assert "example.com" in str(caught.value)
+
+
 def test_a_key_shows_nowhere(tmp_path: Path) -> None:
     """A key prints as stars, cannot be copied into a file, and is taken out of texts in every form it may take."""
     secret = Secret('pass"word/+ü')
@@ -114,6 +122,8 @@ def test_a_key_shows_nowhere(tmp_path: Path) -> None:
         assert redact(f"a {form} x") == "a *** x"
     assert len(redact.shown("y" * 195 + 'pass"word/+ü')) < 210
     assert "pass" not in redact.shown("y" * 195 + 'pass"word/+ü')
+    assert redact.cut("wrong key: " + "pass%22word%2F%2B%C3%B") == "wrong key:"
+    assert Redactor([]).cut("as it is") == "as it is"
     assert redact.shown("a\x1b[2J\nb\u202ec") == "a [2J b c"
 
 
