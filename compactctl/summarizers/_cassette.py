@@ -34,7 +34,11 @@ class CassetteMode(StrEnum):
 
 
 class CassetteChat:
-    """A model whose replies are kept; see CassetteMode."""
+    """A model whose replies are kept; see CassetteMode.
+
+    The endpoint is not in the key, so that what was recorded on one machine replays on any other. A reply says which
+    host gave it: the plan tells where that is another one than would be asked.
+    """
 
     def __init__(self, inner: Chat, blobs: BlobStore, mode: CassetteMode) -> None:
         self._inner = inner
@@ -66,15 +70,16 @@ class CassetteChat:
                 f"messages, prompt version {PROMPT_VERSION}); record it with --cassette record",
             )
         completion = self._inner.complete(prompt)
-        self._blobs.put(key, _encode(completion, self._inner.identity, prompt))
+        self._blobs.put(key, _encode(completion, self._inner, prompt))
         self._fresh.add(key)
         return completion
 
-    def holds(self, prompt: Prompt) -> bool:
-        """Whether a prompt will be answered without a call."""
+    def recorded_at(self, prompt: Prompt) -> str | None:
+        """Give the host whose kept reply will answer a prompt, empty where it is not said; None where a call will."""
         if self._mode is CassetteMode.REFRESH:
-            return False
-        return self._blobs.get(request_key(self._inner.identity, prompt)) is not None
+            return None
+        kept = self._blobs.get(request_key(self._inner.identity, prompt))
+        return None if kept is None else _host(kept)
 
     def prepare(self) -> None:
         """Make the model inside ready, where it may be asked."""
@@ -191,12 +196,13 @@ def _kept(row: bytes) -> tuple[str, bytes] | None:
         return None
 
 
-def _encode(completion: Completion, identity: Mapping[str, Any], prompt: Prompt) -> bytes:
-    usage = completion.usage
+def _encode(completion: Completion, chat: Chat, prompt: Prompt) -> bytes:
+    usage, identity = completion.usage, chat.identity
     return orjson.dumps(
         {
             "provider": identity.get("provider"),
             "model": identity.get("model"),
+            "host": chat.host,
             "prompt_version": PROMPT_VERSION,
             "purpose": prompt.purpose,
             "nonce": completion.nonce,
@@ -213,6 +219,13 @@ def _encode(completion: Completion, identity: Mapping[str, Any], prompt: Prompt)
         },
         option=orjson.OPT_SORT_KEYS,
     )
+
+
+def _host(kept: bytes) -> str:
+    try:
+        return str(orjson.loads(kept).get("host") or "")
+    except (orjson.JSONDecodeError, AttributeError):  # damaged, which is told where it is read
+        return ""
 
 
 def _decode(kept: bytes, key: str) -> Completion:

@@ -17,7 +17,8 @@ from compactctl.summarizers.opaque import OpaqueSummarizer
 class Plan:
     """An estimate. Tokens are four bytes each; ``cost`` (US dollars) is None where the price is not known.
 
-    ``kept`` counts the requests that a cassette answers without a call, ``input_bytes`` is the size of the others.
+    ``kept`` counts the requests that a cassette answers without a call, ``kept_from`` names the other hosts whose
+    replies are among them; ``input_bytes`` is the size of the requests that are sent.
     """
 
     host: str
@@ -28,15 +29,18 @@ class Plan:
     input_tokens: int
     output_tokens: int
     cost: float | None
+    kept_from: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Give the plan as one line for a person."""
         model = f" ({self.model})" if self.model else ""
+        hosts = " and ".join(self.kept_from)
+        other = f" (recorded at {hosts}; --cassette refresh asks anew)" if hosts else ""
         if not self.calls:
-            kept = f"the cassette answers {self.kept:,} requests" if self.kept else "no summary is due"
+            kept = f"the cassette answers {self.kept:,} requests{other}" if self.kept else "no summary is due"
             return f"nothing is sent to {self.host}{model}: {kept}"
         calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
-        kept = f", {self.kept:,} more from the cassette" if self.kept else ""
+        kept = f", {self.kept:,} more from the cassette{other}" if self.kept else ""
         cost = "price not known" if self.cost is None else f"about ${self.cost:.4f}"
         return (
             f"{calls} to {self.host}{model}{kept}: {self.input_bytes:,} bytes of prompts and transcript are sent "
@@ -59,6 +63,7 @@ class Planner:
         self._summarizer = summarizer
         self._opaque = OpaqueSummarizer()
         self._seen: set[str] = set()
+        self._kept_from: set[str] = set()
         self.calls = self.kept = self.input_bytes = self.input_tokens = self.output_tokens = 0
 
     @property
@@ -102,14 +107,17 @@ class Planner:
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             cost=price.of(self.input_tokens, self.output_tokens) if price else None,
+            kept_from=tuple(sorted(self._kept_from)),
         )
 
     def _is_kept(self, prompt: Prompt) -> bool:
         """Count a prompt; True where a cassette holds its answer now."""
         chat = self._summarizer.chat
         if isinstance(chat, CassetteChat):
-            if chat.holds(prompt):
+            recorded_at = chat.recorded_at(prompt)
+            if recorded_at is not None:
                 self.kept += 1
+                self._kept_from |= {recorded_at} - {"", self.host}
                 return True
             key = request_key(chat.identity, prompt)
             if key in self._seen:

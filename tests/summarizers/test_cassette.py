@@ -148,6 +148,7 @@ def test_a_cassette_file_can_be_committed(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     assert {row["reply"]["prompt_version"] for row in rows} == {"1"}
     assert all(row["reply"]["nonce"] for row in rows)
+    assert {row["reply"]["host"] for row in rows} == {"here"}
     assert b"run the tests run" not in path.read_bytes()
     again = ModelSummarizer(CassetteChat(Counting(), CassetteFile(path), CassetteMode.REPLAY))
     assert [again.summarize(SummaryRequest(MESSAGES, budget=budget)).text for budget in (900, 300, 600)] == texts
@@ -224,7 +225,7 @@ def test_a_reply_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """Where the file is no file, or its directory none, the command says so and overwrites nothing."""
     (tmp_path / "file").write_bytes(b"mine")
     for path in (tmp_path, tmp_path / "file" / "c.jsonl"):
-        with pytest.raises(StoreError, match="must be a regular file|cannot be written"):
+        with pytest.raises(StoreError, match=r"must be a regular file|cannot be written"):
             CassetteFile(path).put("a", b"{}")
     with resource_limit(100), pytest.raises(StoreError, match="cannot be written"):
         CassetteFile(tmp_path / "c.jsonl").put("a", b'"' + b"x" * 200 + b'"')
@@ -260,6 +261,29 @@ def test_a_cassette_needs_a_place() -> None:
     """Without a state directory and a file there is nowhere to keep replies, and it says so."""
     with pytest.raises(SettingsError, match="--cassette-file"):
         make_summarizer("command", {"command": "cat", "cassette": "record"})
+
+
+def test_the_plan_names_the_host_that_kept_replies_came_from(tmp_path: Path) -> None:
+    """Two servers that both call their model ``default`` share kept replies, and the plan says so before any use."""
+    path = tmp_path / "c.jsonl"
+    options: dict[str, Any] = {"model": "default", "cassette": "record", "cassette_file": str(path)}
+    there = make_summarizer("openai", options | {"base_url": "http://127.0.0.1:8001/v1"})
+    assert isinstance(there, ModelSummarizer)
+    planner = make_planner(there)
+    assert planner is not None
+    prompt = there.prompt(SummaryRequest(MESSAGES))
+    reply = {"text": ANCHOR_BLOCK, "nonce": "0", "host": "127.0.0.1:8001"}
+    CassetteFile(path).put(request_key(there.chat.identity, prompt), orjson.dumps(reply))
+    planner.summarize(SummaryRequest(MESSAGES))
+    assert planner.plan().kept_from == ()
+    assert planner.plan().text().endswith("the cassette answers 1 requests")
+    here = make_planner(make_summarizer("openai", options | {"base_url": "http://127.0.0.1:8002/v1"}))
+    assert here is not None
+    assert here.summarize(SummaryRequest(MESSAGES)).text == ANCHOR_BLOCK
+    said = "the cassette answers 1 requests (recorded at 127.0.0.1:8001; --cassette refresh asks anew)"
+    assert here.plan().text().endswith(said)
+    here.summarize(SummaryRequest(MESSAGES, budget=100))
+    assert "1 more from the cassette (recorded at 127.0.0.1:8001; " in here.plan().text()
 
 
 def test_the_plan_counts_what_would_be_asked(tmp_path: Path) -> None:
