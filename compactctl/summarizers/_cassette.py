@@ -19,6 +19,7 @@ from compactctl.ports import BlobStore
 from compactctl.summarizers._chat import Chat, Completion, Prompt, read_usage, request_key
 from compactctl.summarizers._failure import Failure, failure
 from compactctl.summarizers._prompts import PROMPT_VERSION
+from compactctl.summarizers._spending import Spending
 
 _LARGEST_FILE = 256 << 20
 _HEAD = b'{"key":'  # how every line begins
@@ -56,7 +57,7 @@ class CassetteChat:
         """Where the model inside is; nowhere in replay mode."""
         return "cassette" if self._mode is CassetteMode.REPLAY else self._inner.host
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Give the kept reply or ask for one. Raises SummarizerError as the model does, or ``missing_reply``."""
         key = request_key(self._inner.identity, prompt)
         kept = self._blobs.get(key)  # in every mode: what is no cassette is refused before a reply is paid for
@@ -69,7 +70,7 @@ class CassetteChat:
                 f"the cassette holds no reply to request {key[:12]} ({about}, {prompt.purpose} of {prompt.messages} "
                 f"messages, prompt version {PROMPT_VERSION}); record it with --cassette record",
             )
-        completion = self._inner.complete(prompt)
+        completion = self._inner.complete(prompt, spending)
         self._blobs.put(key, _encode(completion, self._inner, prompt))
         self._fresh.add(key)
         return completion

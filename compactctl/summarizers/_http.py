@@ -71,9 +71,10 @@ class Guard:
         name = type(error).__name__
         if any("Timeout" in word for word in words):
             where = "no connection" if "ConnectTimeout" in words else "nothing more came"
-            return CallError(Failure.TIMEOUT, f"{where} within the time limit ({name})")
+            unmade = "ConnectTimeout" in words
+            return CallError(Failure.TIMEOUT, f"{where} within the time limit ({name})", free=unmade)
         if "ConnectError" in words:
-            return CallError(Failure.CONNECTION, f"no connection: {_cause(error)}", retry=True)
+            return CallError(Failure.CONNECTION, f"no connection: {_cause(error)}", retry=True, free=True)
         if any(word in words for word in ("RemoteProtocolError", "ReadError", "WriteError", "CloseError")):
             return CallError(Failure.DROPPED, f"the connection ended in the middle: {_cause(error)}", retry=True)
         if "APIConnectionError" in words:
@@ -96,7 +97,9 @@ class Guard:
         address = ipaddress.ip_address(str(connection.getpeername()[0]).partition("%")[0])
         if forbidden(address):
             self._fail(
-                CallError(Failure.UNSAFE_ENDPOINT, f"the host resolves to {address}, which is never an endpoint")
+                CallError(
+                    Failure.UNSAFE_ENDPOINT, f"the host resolves to {address}, which is never an endpoint", free=True
+                )
             )
 
     def _on_response(self, response: Any) -> None:
@@ -107,7 +110,9 @@ class Guard:
             return
         if 300 <= status < 400:
             self._fail(
-                CallError(Failure.REDIRECT, f"HTTP {status}: redirects are not followed; name the final address")
+                CallError(
+                    Failure.REDIRECT, f"HTTP {status}: redirects are not followed; name the final address", free=True
+                )
             )
         try:
             text = self._explanation(response)
@@ -150,9 +155,8 @@ class Guard:
 
     def _fail(self, error: CallError) -> None:
         # Clients log what a hook raises, so the server's words must be clean before they leave this file.
-        clean = CallError(error.reason, self._redact.shown(error.text), retry=error.retry, wait=error.wait)
-        self._failed = clean
-        raise clean
+        self._failed = error.said(self._redact.shown(error.text))
+        raise self._failed
 
 
 def sse_events(body: bytes) -> Iterator[dict[str, Any]]:
@@ -193,12 +197,12 @@ def is_stream(response: Response) -> bool:
 def _status_error(status: int, text: str, wait: float | None) -> CallError:
     said = f"HTTP {status}: {text}" if text else f"HTTP {status}"
     if status in (401, 403):
-        return CallError(Failure.AUTH, said)
+        return CallError(Failure.AUTH, said, free=True)
     if status == 429:
-        return CallError(Failure.RATE_LIMITED, said, retry=True, wait=wait)
+        return CallError(Failure.RATE_LIMITED, said, retry=True, wait=wait, free=True)
     if status >= 500 or status in _BUSY:
-        return CallError(Failure.SERVER_ERROR, said, retry=True, wait=wait)
-    return CallError(Failure.REJECTED, said)
+        return CallError(Failure.SERVER_ERROR, said, retry=True, wait=wait, free=True)
+    return CallError(Failure.REJECTED, said, free=True)
 
 
 def _message(text: str) -> str:

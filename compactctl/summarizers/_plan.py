@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from compactctl.ports import SummaryReply, SummaryRequest
 from compactctl.summarizers._cassette import CassetteChat
 from compactctl.summarizers._chat import Completion, Prompt, request_key
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers.opaque import OpaqueSummarizer
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Planner:
     """A summarizer that sends nothing: it counts what another one would be asked, and answers with opaque summaries.
 
     What a cassette holds is answered from there. A replay with it shows the plan. It is an estimate: a real summary's
-    size moves later compactions a little. It is a model too, so that a memory extractor can be planned.
+    size moves later compactions a little. A memory extractor asks it too, so that its calls are in the plan.
     """
 
     def __init__(self, summarizer: ModelSummarizer) -> None:
@@ -82,18 +84,15 @@ class Planner:
             return self._summarizer.summarize(request)
         return self._opaque.summarize(request)
 
-    def complete(self, prompt: Prompt) -> Completion:
-        """Count a question and give the kept answer, else an empty list."""
+    def ask(self, prompt: Prompt, read: Callable[[Completion], T]) -> T:
+        """Count a question and give what ``read`` makes of the kept answer, else of an empty list."""
         if self._is_kept(prompt):
-            return self._summarizer.chat.complete(prompt)
-        return Completion("[]", prompt.nonce)
+            return self._summarizer.asker.ask(prompt, read)
+        return read(Completion("[]", prompt.nonce))
 
     def prepare(self) -> None:
         """Raise SettingsError or UsageError where real calls could not begin."""
         self._summarizer.chat.prepare()
-
-    def stop(self) -> None:
-        """Nothing runs that could be stopped."""
 
     def plan(self) -> Plan:
         """Give what was counted so far."""

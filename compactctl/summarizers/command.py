@@ -26,6 +26,7 @@ from compactctl.summarizers._failure import Failure
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._secret import Redactor, Secret
 from compactctl.summarizers._settings import CommonSettings
+from compactctl.summarizers._spending import Spending
 
 _ERROR_BYTES = 65_536  # of what a program says on standard error; the beginning of it is shown
 _KEY_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
@@ -71,9 +72,14 @@ class CommandChat:
         """The program."""
         return f"program {self._arguments[0]}"
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Run the program once; raises SummarizerError."""
-        completion = self._caller.run(lambda attempt: self._run(attempt, prompt))
+
+        def once(attempt: Attempt) -> Completion:
+            # A program does not say what it used: the estimate and the budget that it was told stay on the account.
+            return spending.charge(prompt.input_tokens, prompt.budget, lambda: self._run(attempt, prompt))
+
+        completion = self._caller.run(once)
         return Completion(self._redact(completion.text), completion.nonce, None)
 
     def prepare(self) -> None:
@@ -97,7 +103,9 @@ class CommandChat:
             )
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise CallError(Failure.COMMAND_FAILED, f"{self._arguments[0]} cannot be started: {why}") from None
+            raise CallError(
+                Failure.COMMAND_FAILED, f"{self._arguments[0]} cannot be started: {why}", free=True
+            ) from None
         attempt.on_end(lambda: _kill(process))
         with process:
             assert process.stdin is not None

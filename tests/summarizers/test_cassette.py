@@ -23,6 +23,7 @@ from compactctl.summarizers import make_planner, make_summarizer
 from compactctl.summarizers._cassette import CassetteChat, CassetteFile, CassetteMode
 from compactctl.summarizers._chat import Completion, Prompt, request_key
 from compactctl.summarizers._model import ModelSummarizer
+from compactctl.summarizers._spending import Spending
 
 from .conftest import ANCHOR_BLOCK
 
@@ -53,7 +54,7 @@ class Counting:
         self.calls = 0
         self.identity: Mapping[str, Any] = {"provider": "test", "model": "m", **parameters}
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Answer in the fence."""
         self.calls += 1
         text = f"<<<answer {prompt.nonce}>>>\n{ANCHOR_BLOCK} {self.calls}\n<<<end answer {prompt.nonce}>>>"

@@ -17,6 +17,7 @@ from compactctl.ports import SummaryRequest
 from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._prompts import summary_prompt
+from compactctl.summarizers._spending import Spending
 from compactctl.summarizers.stub import StubSummarizer
 
 NONCE = "00c0ffee00c0ffee"
@@ -126,7 +127,7 @@ class Quoting:
     def __init__(self, where: str) -> None:
         self.where = where
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Answer in the fence, with the tool's lines as they were sent."""
         quoted = prompt.conversation.partition("[tool_result c1]: ")[2].partition("\n[assistant]")[0]
         text = Fence(prompt.nonce).wrap("answer", GOOD.replace(self.where, f"{self.where}\n{quoted}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import socket
@@ -17,7 +18,7 @@ import pytest
 from compactctl.errors import SummarizerError
 from compactctl.model import Message
 from compactctl.ports import SummaryReply, SummaryRequest
-from compactctl.summarizers import anthropic, openai
+from compactctl.summarizers import anthropic, make_extractor, openai
 from compactctl.summarizers._build import model_summarizer
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._options import resolve
@@ -362,6 +363,94 @@ def test_a_span_that_failed_for_good_is_not_paid_for_twice(server: Server, tmp_p
         reasons.append(caught.value.reason)
     assert reasons == ["no_text", "repeated", "no_text"]
     assert len(server.requests) == 2
+
+
+WHOLE = stream(openai_events(ANCHOR_BLOCK))
+HALF = cut(reply(sse(openai_events(ANCHOR_BLOCK)), kind="text/event-stream"), 400)
+PRICES: dict[str, Any] = {"input_price": 0.0, "output_price": 1000.0}  # a tenth of a cent for a token of output
+
+
+@pytest.mark.parametrize(
+    ("scripts", "calls", "output"),
+    [
+        ([WHOLE := stream(openai_events(ANCHOR_BLOCK))], 1, 90),
+        # Each try that broke off may have cost what it was allowed: twice the budget of 100 and 512.
+        ([HALF, HALF, WHOLE], 3, 2 * 712 + 90),
+        ([HALF], 3, 3 * 712),
+        # Nothing was written for a status that refuses, nor where nobody answered.
+        ([says({}, "429 X"), says({}, "503 X"), WHOLE], 3, 90),
+        ([says({}, "401 No")], 1, 0),
+        # All of the reply came, and was of no use.
+        ([stream(openai_events(ANCHOR_BLOCK, "length"))], 1, 712),
+    ],
+    ids=["at once", "dropped twice", "dropped each time", "busy twice", "refused", "useless"],
+)
+def test_every_try_is_on_the_bill(
+    scripts: list[Script], calls: int, output: int, server: Server, tmp_path: Path
+) -> None:
+    """Each request is a call; what a broken-off one may have cost stays on the account, a refused one is free."""
+    server.scripts = list(scripts)
+    found = summarizer("openai", server.url, [], tmp_path, **PRICES)
+    with contextlib.suppress(SummarizerError):
+        found.summarize(SummaryRequest(MESSAGES, budget=100))
+    assert len(server.requests) == found.spending.calls == calls
+    assert found.spending.output_tokens == output
+    assert (found.spending.input_tokens == 0) == (output == 0)
+    assert found.spending.cost == pytest.approx(output / 1000)
+
+
+@pytest.mark.parametrize(
+    ("caps", "requests", "said"),
+    [
+        # A token of output costs a tenth of a cent; a request with the budget 100 may write 712.
+        ({"max_cost": 0.711}, 0, "--max-cost 0.711"),
+        ({"max_cost": 0.712}, 1, "--max-cost 0.712; the one before failed: "),
+        ({"max_cost": 1.424}, 2, "--max-cost 1.424; the one before failed: "),
+        ({"max_output_tokens": 50, "max_cost": 0.05}, 1, "--max-cost 0.05; the one before failed: "),
+        ({"max_calls": 1}, 1, "--max-calls 1; the one before failed: "),
+        ({"max_calls": 2}, 2, "--max-calls 2; the one before failed: "),
+        ({"max_input_tokens": 10}, 0, "--max-input-tokens 10"),
+    ],
+)
+def test_caps_hold_before_the_try_that_would_pass_them(
+    caps: dict[str, Any], requests: int, said: str, server: Server, tmp_path: Path
+) -> None:
+    """A cap counts what a request is allowed, and every try of it: no retry spends more than was permitted."""
+    server.scripts = [HALF]
+    found = summarizer("openai", server.url, [], tmp_path, **(PRICES | caps))
+    for budget in (100, 90):
+        with pytest.raises(SummarizerError, match=said) as caught:
+            found.summarize(SummaryRequest(MESSAGES, budget=budget))
+        assert caught.value.reason == "budget_spent"
+    assert len(server.requests) == requests
+
+
+@pytest.mark.parametrize("first", ["summary", "facts"])
+def test_summaries_and_facts_share_what_a_refused_key_taught(first: str, server: Server, tmp_path: Path) -> None:
+    """After a refused key neither asks again; a list of facts that was none is not asked for twice either."""
+    server.scripts = [says({}, "401 No")]
+    found = summarizer("openai", server.url, [], tmp_path)
+    extractor = make_extractor(found, lambda fact: None)
+    assert extractor is not None
+    asks: list[Callable[[], object]] = [
+        lambda: found.summarize(SummaryRequest(MESSAGES)),
+        lambda: extractor.extract(MESSAGES),
+    ]
+    for ask in (asks if first == "summary" else asks[::-1]) * 2:
+        with pytest.raises(SummarizerError) as caught:
+            ask()
+        assert caught.value.reason == "auth"
+    assert len(server.requests) == 1
+    server.scripts = [says(openai_document("no list"))]
+    extractor = make_extractor(summarizer("openai", server.url, [], tmp_path), lambda fact: None)
+    assert extractor is not None
+    reasons = []
+    for messages in (MESSAGES, MESSAGES, MESSAGES[:1]):
+        with pytest.raises(SummarizerError) as caught:
+            extractor.extract(messages)
+        reasons.append(caught.value.reason)
+    assert reasons == ["malformed", "repeated", "malformed"]
+    assert len(server.requests) == 3
 
 
 def test_no_server_is_a_typed_failure(tmp_path: Path) -> None:

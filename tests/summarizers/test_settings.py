@@ -21,11 +21,12 @@ from compactctl.model import Message, Usage
 from compactctl.ports import SummaryRequest
 from compactctl.settings import SUMMARIZER_OPTIONS
 from compactctl.summarizers import make_summarizer, names, spec
+from compactctl.summarizers._calls import Caller, Limits
 from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._endpoint import check_endpoint
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._secret import Redactor, Secret, read_secret
-from compactctl.summarizers._spending import Caps, MeteredChat, Price, Spending
+from compactctl.summarizers._spending import Caps, Price, Spending
 
 from .conftest import ANCHOR_BLOCK, CANARY, Server, openai_document, says
 
@@ -212,7 +213,7 @@ def test_a_settings_file_of_the_project_cannot_send_the_key_away(option: str) ->
 
 
 class Model:
-    """A model that says what it used."""
+    """A model that says what it used, and was allowed 500 tokens of output."""
 
     identity: Mapping[str, Any] = {"provider": "test", "model": "m"}
     host = "here"
@@ -221,8 +222,14 @@ class Model:
         self.usage = usage
         self.calls = 0
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Answer."""
+        return Caller(Limits(), Redactor([])).run(
+            lambda attempt: spending.charge(prompt.input_tokens, 500, lambda: self.answer(prompt))
+        )
+
+    def answer(self, prompt: Prompt) -> Completion:
+        """Count and answer."""
         self.calls += 1
         return Completion(ANCHOR_BLOCK, prompt.nonce, self.usage)
 
@@ -246,7 +253,7 @@ def test_caps_hold_before_the_call_that_would_pass_them(caps: Caps, allowed: int
     """A run stops asking before it spends more than allowed, and then stays stopped."""
     model = Model(Usage(1000, 100))
     spending = Spending(caps, Price(3.0, 15.0))
-    summarizer = ModelSummarizer(MeteredChat(model, spending, 1, 500), spending=spending)
+    summarizer = ModelSummarizer(model, spending=spending)
     for budget in range(100, 100 + allowed):
         summarizer.summarize(SummaryRequest(MESSAGES, budget=budget))
     for budget in (900, 901):
@@ -260,8 +267,7 @@ def test_caps_hold_before_the_call_that_would_pass_them(caps: Caps, allowed: int
 def test_cost_is_none_where_no_price_is_known() -> None:
     """What cannot be known is not zero."""
     spending = Spending(Caps())
-    spending.begin(10, 10)
-    spending.end(10, 10, Usage(20, 5))
+    spending.charge(10, 10, lambda: Completion("", "", Usage(20, 5)))
     assert spending.cost is None
     assert (spending.calls, spending.input_tokens, spending.output_tokens) == (1, 20, 5)
 
