@@ -372,11 +372,14 @@ def test_facts_are_taken_out_and_kept_with_the_session(ask: Command, command: Co
     # The same fact came twice.
     assert [fact["content"] for fact in facts] == ["The user never wants the schema touched."]
     assert ran.json()["sessions"][0]["facts_kept"] == 1
-    assert "1 fact taken out, kept in .compactctl/memories" in ran.err
-    assert "0 facts taken out" in ask("--extract-memories", "--compactor", "dsh").err
+    assert "1 new fact taken out, kept in .compactctl/memories" in ran.err
+    assert "0 new facts taken out" in ask("--extract-memories", "--compactor", "dsh").err
     asked = len(server.requests)
-    assert ask("--extract-memories", "--cassette", "replay").status == 0
-    assert len(server.requests) == asked
+    # What an earlier replay kept is not new.
+    again = ask("--extract-memories", "--cassette", "replay")
+    assert (again.status, len(server.requests)) == (0, asked)
+    assert "0 new facts taken out" in again.err
+    assert [json.loads(line) for line in path.read_bytes().splitlines()] == facts
     assert command("verify").status == 0
 
 
