@@ -111,7 +111,7 @@ def test_replay_names_what_is_missing_and_opens_no_connection(tmp_path: Path, mo
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     options = {"model": "gpt-x", "cassette_file": str(tmp_path / "c.jsonl")}
     summarizer = make_summarizer("openai", options, cassette_mode="replay")
-    with pytest.raises(SummarizerError, match="gpt-x, summary of 2 messages, prompt version 1") as caught:
+    with pytest.raises(SummarizerError, match="gpt-x, summary of 2 messages, prompt version 2") as caught:
         summarizer.summarize(SummaryRequest(MESSAGES))
     assert caught.value.reason == "missing_reply"
     assert "--cassette record" in str(caught.value)
@@ -147,7 +147,7 @@ def test_a_cassette_file_can_be_committed(tmp_path: Path) -> None:
     prompts = [summarizer.prompt(SummaryRequest(MESSAGES, budget=budget)) for budget in (900, 300, 600)]
     assert [row["key"] for row in rows] == [request_key(model.identity, prompt) for prompt in prompts]
     assert path.stat().st_mode & 0o777 == 0o600
-    assert {row["reply"]["prompt_version"] for row in rows} == {"1"}
+    assert {row["reply"]["prompt_version"] for row in rows} == {"2"}
     assert all(row["reply"]["nonce"] for row in rows)
     assert {row["reply"]["host"] for row in rows} == {"here"}
     assert b"run the tests run" not in path.read_bytes()
