@@ -18,8 +18,9 @@ from pathlib import Path
 import orjson
 
 from bench.yardstick import decode
+from compactctl.context.authors import is_human
 from compactctl.measures._facts import _CANDIDATE, Facts
-from compactctl.measures._retention import find_rules, is_human
+from compactctl.measures._retention import find_rules
 from compactctl.measures._spec import Prices
 from compactctl.ports import CompactorSpec, HistoryMode
 from compactctl.registry import plugin

@@ -186,12 +186,11 @@ def read_option(option: Option, raw: Any) -> Any:
 MODEL_OPTIONS = (
     Option("model", "", "name of the model", str),
     Option("timeout", 120.0, "seconds for one call, all tries and waits together", minimum=0.01, maximum=3600),
-    Option("max_calls", None, "most calls in the whole run", int, minimum=0),
+    Option("max_calls", None, "most calls in the whole run, each try counted", int, minimum=0),
     Option("max_input_tokens", None, "most input tokens in the whole run", int, minimum=0),
     Option("max_cost", None, "most US dollars in the whole run; needs prices", minimum=0),
     Option("input_price", None, "US dollars for a million input tokens, where the price table has none", minimum=0),
     Option("output_price", None, "US dollars for a million output tokens, where the price table has none", minimum=0),
-    Option("concurrency", 4, "most calls at once", int, minimum=1, maximum=64),
     Option("require_anchors", False, "take the fallback where the anchors of a summary do not hold", bool),
     Option("strict_fence", False, "refuse a reply that stands outside its fence", bool),
     Option("cassette", "", "keep replies, or answer from kept ones", str, choices=("", "record", "replay", "refresh")),

@@ -87,16 +87,27 @@ def announce(
     return plan
 
 
-def bill(settings: Resolved, *, quiet: bool) -> None:
-    """Say on stderr what was asked of a model and what that cost, where anything was."""
-    if not spec(settings["summarizer"]).remote:
+def one_account(askers: Iterable[Resolved]) -> None:
+    """Let the summarizers of one command that may ask a model share one account: its caps are those of the command.
+
+    Caps and prices are the same for all of them, since they are the command's.
+    """
+    models = [_shared(asker) for asker in askers if spec(asker["summarizer"]).remote]
+    for other in models[1:]:
+        other.charge_to(models[0].spending)
+
+
+def bill(*askers: Resolved, quiet: bool) -> None:
+    """Say on stderr what was asked of a command's models, which share one account, and what that cost."""
+    remote = [asker for asker in askers if spec(asker["summarizer"]).remote]
+    if not remote:
         return
-    spending = _shared(settings).spending
+    spending = _shared(remote[0]).spending
     if spending.calls:
         cost = "price not known" if spending.cost is None else dollars(spending.cost, "$")
         calls = "1 call" if spending.calls == 1 else f"{spending.calls:,} calls"
         tokens = f"{spending.input_tokens:,} tokens in, {spending.output_tokens:,} out"
-        note(f"asked {settings['summarizer']}: {calls}, {tokens}, {cost}", quiet=quiet)
+        note(f"asked {' and '.join(a['summarizer'] for a in remote)}: {calls}, {tokens}, {cost}", quiet=quiet)
 
 
 def failed_summaries(failures: Sequence[str]) -> str:

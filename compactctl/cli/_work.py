@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,6 +154,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
         offloader: Offloader | None,
         watch: Callable[[Span], None] | None,
         keep: Callable[[Mapping[str, Any]], None] = lambda fact: None,
+        known: Sequence[str] = (),
     ) -> dict[str, Any]:
         facts = 0
 
@@ -168,7 +169,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
             summarizer=summarizer,
             offloader=offloader,
             clock=clock,
-            memory_extractor=make_extractor(summarizer, remember) if settings["extract_memories"] else None,
+            memory_extractor=make_extractor(summarizer, remember, known) if settings["extract_memories"] else None,
             measures=measures,
             skip=work.skip,
             figures_only=work.skip,
@@ -208,7 +209,9 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
                 for row in turn_line(span):
                     writer.turn(row)
 
-        document = go(offloader, watch, writer.memory)
+        # A fact is kept once for a session, not once for each of its replays.
+        known = [str(row.get("content")) for row in store.memories(session.id)] if settings["extract_memories"] else ()
+        document = go(offloader, watch, writer.memory, known)
         document["run"] = writer.run
         writer.end({key: value for key, value in document.items() if key not in _NOT_IN_END_LINE and key != "run"})
         failures = writer.failures

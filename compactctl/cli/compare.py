@@ -14,7 +14,7 @@ from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
 from compactctl.cli._output import write
 from compactctl.cli._say import Told, input_notes, note, problems, progress
-from compactctl.cli._summarizer import announce, bill, failed_summaries, refuse_idle_flags, with_summarizer
+from compactctl.cli._summarizer import announce, bill, failed_summaries, one_account, refuse_idle_flags, with_summarizer
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.compactors._user import load_compactor
 from compactctl.errors import CompactctlError, NothingMatchedError, SettingsError, SummarizerError, UsageError
@@ -82,6 +82,7 @@ def compare(
     refuse_idle_flags(settings, askers)
     for asker in askers.values():
         make_summarizer(Work(asker))
+    one_account(askers.values())
     found, account = opt.inputs(paths, settings, wanted), Account()
     documents: list[dict[str, Any]] = []
     figures: list[list[Mapping[str, Measured]]] = []
@@ -114,8 +115,7 @@ def compare(
     except KeyboardInterrupt:
         statuses.append(130)
         note("interrupted; what was done so far is shown")
-    for asker in askers.values():
-        bill(asker, quiet=quiet)
+    bill(*askers.values(), quiet=quiet)
     if failures and not settings["fallback"]:
         errors.append(SummarizerError(failed_summaries(failures)))
     if not documents and not account.problems and not errors and not statuses:

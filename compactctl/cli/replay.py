@@ -123,7 +123,7 @@ def replay(
     if settings["extract_memories"] and documents:
         facts = sum(document["facts_kept"] for document in documents)
         kept = f", kept in {settings['state_dir']}/memories" if facts and not dry_run else ""
-        note(f"{quantity(facts, 'fact')} taken out{kept}", quiet=quiet)
+        note(f"{quantity(facts, 'new fact')} taken out{kept}", quiet=quiet)
     if documents and (missing := left_out(settings["measures"])):
         looked_for = len(FINDINGS) - missing
         note(

@@ -12,6 +12,7 @@ from compactctl.context.base import Kind
 from compactctl.context.counting import Meter
 from compactctl.context.cuts import balanced_cut
 from compactctl.context.prune import ToolResultPruner
+from compactctl.context.sections import DSH_PREAMBLE, DSH_TAG
 from compactctl.context.view import View
 from compactctl.context.weights import weight_reaching
 from compactctl.errors import SettingsError, SummarizerError
@@ -19,10 +20,7 @@ from compactctl.meters.dsh import Dsh
 from compactctl.model import USER, Message, Parts, Session, Tier, Trigger
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
-PREAMBLE = (
-    "The earlier part of this conversation was compacted into the checkpoint below to free context. "
-    "Treat it as established and continue with the messages that follow.\n\n<compacted-summary>"
-)
+PREAMBLE = f"{DSH_PREAMBLE}\n\n{DSH_TAG}"
 CLOSING = "</compacted-summary>"
 DEFAULT_PRUNER = ToolResultPruner()
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compactctl.context.anchors import is_missing
+from compactctl.context.authors import is_human
 from compactctl.context.mentions import names_in
 from compactctl.model import ASSISTANT, USER, Anchor, AnchorType, Message, changed
 
@@ -46,25 +47,31 @@ class Sources:
 
     def __init__(self, messages: Iterable[Message], known: Sequence[Anchor] = ()) -> None:
         texts: dict[str, list[str]] = {FROM_USER: [], FROM_ASSISTANT: [], FROM_TOOL: []}
+        others: list[str] = []
         self.constraints: list[str] = []
         for message in messages:
             if message.tool_call_id:
                 texts[FROM_TOOL].append(message.content)
-            elif message.role == USER:
+            elif is_human(message):
                 texts[FROM_USER].append(message.content)
                 self.constraints.extend(constraint_sentences(message.content))
             elif message.role == ASSISTANT:
                 texts[FROM_ASSISTANT].append(message.content)
                 texts[FROM_ASSISTANT].extend(call.arguments for call in message.tool_calls)
+            elif message.role == USER:
+                # The harness's words and an earlier summary's: their names are no invention, but no user said them.
+                others.append(message.content)
         self.known = tuple(anchor for anchor in known if not is_missing(anchor))
         self._said = {who: _flat("\n".join(parts)) for who, parts in texts.items()}
+        self._others = _flat("\n".join(others))
         self._words = {who: set(_WORD.findall(text)) for who, text in self._said.items()}
         self._before = [(_flat(anchor.content), anchor.origin) for anchor in self.known]
 
     def holds(self, name: str) -> bool:
         """Whether a name occurs anywhere in the span or in an earlier anchor."""
         flat = _flat(name)
-        return any(flat in text for text in self._said.values()) or any(flat in text for text, _ in self._before)
+        before = (text for text, _ in self._before)
+        return any(flat in text for text in (*self._said.values(), self._others, *before))
 
     def origin(self, content: str) -> str:
         """Give who said the words of an anchor: ``user``, ``assistant``, ``tool`` where only tools did, or empty.

@@ -13,3 +13,8 @@ DSH_HEADINGS = (
     "Critical Context",
 )
 DSH_NOTHING = "(none)"
+DSH_TAG = "<compacted-summary>"
+DSH_PREAMBLE = (  # what a checkpoint of dsh begins with (dsh.md 2.5)
+    "The earlier part of this conversation was compacted into the checkpoint below to free context. "
+    "Treat it as established and continue with the messages that follow."
+)

@@ -11,13 +11,14 @@ from functools import reduce
 from operator import or_
 
 from compactctl.context.anchors import is_missing
+from compactctl.context.authors import is_human
 from compactctl.context.base import Item, Kind
 from compactctl.context.provenance import constraint_sentences
 from compactctl.context.view import View
 from compactctl.measures._facts import Facts, facts_of
 from compactctl.measures._own import Change, own_changes
 from compactctl.measures._spec import Trace
-from compactctl.model import USER, Anchor, AnchorType, CompactionRecord, Message, Origin, Tier
+from compactctl.model import Anchor, AnchorType, CompactionRecord, Message, Tier
 from compactctl.ports import Span
 
 WORDS_KEPT = 0.8  # a sentence counts as kept where this share of its words is in one made message
@@ -70,11 +71,6 @@ def user_messages(trace: Trace) -> list[int]:
         stop = base.calls[-1] if base.calls else 0
         known = trace.shared[key] = [i for i in range(stop) if is_human(base.messages[i])]
     return known
-
-
-def is_human(message: Message) -> bool:
-    """Whether a message is a user's own: of their role, no result, and not written by the harness."""
-    return message.role == USER and not message.tool_call_id and message.origin in (None, Origin.HUMAN)
 
 
 def user_retention(trace: Trace) -> Users | None:

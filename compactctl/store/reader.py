@@ -12,7 +12,7 @@ from compactctl.context.naming import is_hashed, safe_name
 from compactctl.errors import NothingMatchedError
 from compactctl.model import CompactionRecord
 from compactctl.store.fs import Fs, store_error
-from compactctl.store.layout import JSONL, RECORDS, TURNS, Layout
+from compactctl.store.layout import JSONL, MEMORIES, RECORDS, TURNS, Layout
 from compactctl.store.lines import BadLine, BadLineError, Line, LogCounts, is_sealed, raw_lines, read_rows, unseal
 from compactctl.store.trash import written_down
 from compactctl.store.writer import DONE, END, START, TURN, RunWriter
@@ -160,6 +160,10 @@ class Store:
         for _, row in self.rows(TURNS, self._holding(session, TURNS), counts if counts is not None else LogCounts()):
             if row.get("event") == TURN and row.get("run") == wanted:
                 yield row
+
+    def memories(self, session: str) -> Iterator[dict[str, Any]]:
+        """Give the facts that were taken out of a session, of all its runs; none where nothing was ever kept of it."""
+        return (row for _, row in self.rows(MEMORIES, safe_name(session), LogCounts()))
 
     def _holding(self, session: str, room: str) -> str:
         names = self.resolve(session)

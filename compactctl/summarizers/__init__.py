@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from compactctl import registry
@@ -65,15 +65,18 @@ def make_planner(summarizer: Summarizer) -> Planner | None:
     return Planner(summarizer) if isinstance(summarizer, ModelSummarizer) else None
 
 
-def make_extractor(summarizer: Summarizer, sink: Callable[[Mapping[str, Any]], None]) -> MemoryExtractor | None:
+def make_extractor(
+    summarizer: Summarizer, sink: Callable[[Mapping[str, Any]], None], known: Iterable[str] = ()
+) -> MemoryExtractor | None:
     """Give a memory extractor that asks the model of a summarizer, under the same caps; None where it has none.
 
-    ``sink`` takes each new fact (the store's memories file). A planner's extractor is counted in its plan.
+    ``sink`` takes each new fact (the store's memories file), ``known`` are the contents of those that are not new. A
+    planner's extractor is counted in its plan.
     """
     from compactctl.summarizers._memory import ModelExtractor
     from compactctl.summarizers._model import ModelSummarizer
     from compactctl.summarizers._plan import Planner
 
     if isinstance(summarizer, Planner):
-        return ModelExtractor(summarizer, sink)
-    return ModelExtractor(summarizer.chat, sink) if isinstance(summarizer, ModelSummarizer) else None
+        return ModelExtractor(summarizer, sink, known=known)
+    return ModelExtractor(summarizer.asker, sink, known=known) if isinstance(summarizer, ModelSummarizer) else None

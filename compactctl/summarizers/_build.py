@@ -1,4 +1,4 @@
-"""Puts a summarizer together: a model, inside it an account, around both a cassette, and the reader in front."""
+"""Puts a summarizer together: a model, around it a cassette, in front of it the reader and the account."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from compactctl.summarizers._cassette import CassetteChat, CassetteFile
 from compactctl.summarizers._chat import Chat
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._settings import CommonSettings
-from compactctl.summarizers._spending import MeteredChat, Spending
+from compactctl.summarizers._spending import Spending
 
 
-def model_summarizer(
-    chat: Chat, settings: CommonSettings, blobs: BlobStore | None, output_tokens: int = 0
-) -> ModelSummarizer:
+def model_summarizer(chat: Chat, settings: CommonSettings, blobs: BlobStore | None) -> ModelSummarizer:
     """Give the summarizer for a model; raises SettingsError where a cassette has no place to be kept."""
-    spending = Spending(settings.caps, settings.price)
-    behind: Chat = MeteredChat(chat, spending, settings.concurrency, output_tokens)
     if settings.cassette is not None:
         place = CassetteFile(Path(settings.cassette_file)) if settings.cassette_file else blobs
         if place is None:
             raise SettingsError("--cassette needs a state directory or --cassette-file")
-        behind = CassetteChat(behind, place, settings.cassette)
+        chat = CassetteChat(chat, place, settings.cassette)
     return ModelSummarizer(
-        behind,
+        chat,
         require_anchors=settings.require_anchors,
         strict_fence=settings.strict_fence,
-        spending=spending,
+        spending=Spending(settings.caps, settings.price),
     )

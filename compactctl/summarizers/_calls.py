@@ -38,14 +38,24 @@ class Limits:
 
 
 class CallError(Exception):
-    """How one try failed; ``retry`` says that another may help, after ``wait`` seconds if the server said so."""
+    """How one try failed; ``retry`` says that another may help, after ``wait`` seconds if the server said so.
 
-    def __init__(self, reason: Failure, text: str, *, retry: bool = False, wait: float | None = None) -> None:
+    ``free`` says that no model was at work: there was no connection, or the server refused the request by its status.
+    """
+
+    def __init__(
+        self, reason: Failure, text: str, *, retry: bool = False, wait: float | None = None, free: bool = False
+    ) -> None:
         super().__init__(text)
         self.reason = reason
         self.text = text
         self.retry = retry
         self.wait = wait
+        self.free = free
+
+    def said(self, text: str) -> CallError:
+        """Give a copy with another text, and without the traceback, whose frames hold the client and its key."""
+        return CallError(self.reason, text, retry=self.retry, wait=self.wait, free=self.free)
 
 
 class Attempt:
@@ -122,11 +132,16 @@ class Caller:
     def run(self, work: Callable[[Attempt], T]) -> T:
         """Give the result of the first try that succeeds; raises SummarizerError, whose text is free of the key."""
         deadline = self._clock() + self.limits.total
+        before = ""
         for number in range(1, self.limits.tries + 1):
             outcome = self._try(work, deadline)
             error = outcome.error
             if error is None:
                 return outcome.value  # type: ignore[return-value]  # set whenever there is no error
+            if error.reason is Failure.BUDGET_SPENT:
+                # This try was not made; why it was needed is worth as much as why it was not allowed.
+                raise failure(error.reason, f"{error.text}{before}")
+            before = f"; the one before failed: {error.text}"
             if error.retry and number < self.limits.tries:
                 wait = self._wait(number, error)
                 if self._clock() + wait < deadline:
@@ -143,8 +158,7 @@ class Caller:
         return self.limits.backoff * 2.0 ** (number - 1) * (0.5 + self._jitter() / 2)
 
     def _clean(self, error: CallError) -> CallError:
-        """Copy an error without the key in its text and without its traceback, whose frames hold the client."""
-        return CallError(error.reason, self._redact.shown(error.text), retry=error.retry, wait=error.wait)
+        return error.said(self._redact.shown(error.text))
 
     def _try(self, work: Callable[[Attempt], T], deadline: float) -> _Outcome[T]:
         attempt = Attempt(self.limits, deadline, self._clock)

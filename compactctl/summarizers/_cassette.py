@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 from collections.abc import Mapping
 from enum import StrEnum
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,11 @@ from compactctl.ports import BlobStore
 from compactctl.summarizers._chat import Chat, Completion, Prompt, read_usage, request_key
 from compactctl.summarizers._failure import Failure, failure
 from compactctl.summarizers._prompts import PROMPT_VERSION
+from compactctl.summarizers._spending import Spending
 
 _LARGEST_FILE = 256 << 20
+_HEAD = b'{"key":'  # how every line begins
+_STEP = 65_536  # bytes read at a time from the end of a file, in search of its last line
 
 
 class CassetteMode(StrEnum):
@@ -28,7 +35,11 @@ class CassetteMode(StrEnum):
 
 
 class CassetteChat:
-    """A model whose replies are kept; see CassetteMode."""
+    """A model whose replies are kept; see CassetteMode.
+
+    The endpoint is not in the key, so that what was recorded on one machine replays on any other. A reply says which
+    host gave it: the plan tells where that is another one than would be asked.
+    """
 
     def __init__(self, inner: Chat, blobs: BlobStore, mode: CassetteMode) -> None:
         self._inner = inner
@@ -46,13 +57,12 @@ class CassetteChat:
         """Where the model inside is; nowhere in replay mode."""
         return "cassette" if self._mode is CassetteMode.REPLAY else self._inner.host
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Give the kept reply or ask for one. Raises SummarizerError as the model does, or ``missing_reply``."""
         key = request_key(self._inner.identity, prompt)
-        if self._mode is not CassetteMode.REFRESH or key in self._fresh:
-            kept = self._blobs.get(key)
-            if kept is not None:
-                return _decode(kept, key)
+        kept = self._blobs.get(key)  # in every mode: what is no cassette is refused before a reply is paid for
+        if kept is not None and (self._mode is not CassetteMode.REFRESH or key in self._fresh):
+            return _decode(kept, key)
         if self._mode is CassetteMode.REPLAY:
             about = f"{self._inner.identity.get('provider')} {self._inner.identity.get('model')}".strip()
             raise failure(
@@ -60,16 +70,17 @@ class CassetteChat:
                 f"the cassette holds no reply to request {key[:12]} ({about}, {prompt.purpose} of {prompt.messages} "
                 f"messages, prompt version {PROMPT_VERSION}); record it with --cassette record",
             )
-        completion = self._inner.complete(prompt)
-        self._blobs.put(key, _encode(completion, self._inner.identity, prompt))
+        completion = self._inner.complete(prompt, spending)
+        self._blobs.put(key, _encode(completion, self._inner, prompt))
         self._fresh.add(key)
         return completion
 
-    def holds(self, prompt: Prompt) -> bool:
-        """Whether a prompt will be answered without a call."""
+    def recorded_at(self, prompt: Prompt) -> str | None:
+        """Give the host whose kept reply will answer a prompt, empty where it is not said; None where a call will."""
         if self._mode is CassetteMode.REFRESH:
-            return False
-        return self._blobs.get(request_key(self._inner.identity, prompt)) is not None
+            return None
+        kept = self._blobs.get(request_key(self._inner.identity, prompt))
+        return None if kept is None else _host(kept)
 
     def prepare(self) -> None:
         """Make the model inside ready, where it may be asked."""
@@ -82,7 +93,13 @@ class CassetteChat:
 
 
 class CassetteFile:
-    """A cassette in one file that can be committed: a JSON object a line, sorted by key, so that diffs stay small."""
+    """A cassette in one file that can be committed: a JSON object a line, in the order in which the replies came.
+
+    Each reply is one line at the end, durable when ``put`` returns, so that neither a crash nor another writer takes a
+    paid one away. Of two lines with one key the last one counts (a refreshed reply). A last line that a crash left
+    unfinished is ignored, and taken off by the next ``put``; a damaged line elsewhere is an error. A new file is
+    readable by its owner alone; what another process adds is seen by those who open the file afterwards.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -93,19 +110,18 @@ class CassetteFile:
         return self._load().get(key)
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep a reply; the file is replaced as a whole. Raises StoreError where it cannot be written."""
-        replies = self._load()
-        replies[key] = value
-        body = b"".join(
-            orjson.dumps({"key": name, "reply": orjson.Fragment(replies[name])}) + b"\n" for name in sorted(replies)
-        )
-        beside = self._path.with_name(f".{self._path.name}.tmp")
+        """Keep a reply; raises StoreError where it cannot be written."""
+        replies = self._load()  # nothing is added to a file that is no cassette
+        line = orjson.dumps({"key": key, "reply": orjson.Fragment(value)}) + b"\n"
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(body)
-            beside.replace(self._path)
+            with open(self._path, "a+b", buffering=0, opener=_private) as file:
+                # Dies with the process, and with the file closed.
+                fcntl.flock(file, fcntl.LOCK_EX)
+                _append(file, line)
         except OSError as error:
             raise StoreError(f"{self._path}: the cassette cannot be written: {error.strerror}") from None
+        replies[key] = value
 
     def _load(self) -> dict[str, bytes]:
         if self._replies is None:
@@ -125,22 +141,69 @@ class CassetteFile:
         for number, row in enumerate(rows, 1):
             if not row.strip():
                 continue
-            try:
-                entry = orjson.loads(row)
-                found[str(entry["key"])] = orjson.dumps(entry["reply"])
-            except (orjson.JSONDecodeError, KeyError, TypeError):
-                raise StoreError(
-                    f"{self._path}:{number}: not a kept reply; restore the cassette or refresh it"
-                ) from None
+            kept = _kept(row)
+            if kept is not None:
+                found[kept[0]] = kept[1]
+            elif number < len(rows) or not _is_torn(row):
+                raise StoreError(f"{self._path}:{number}: not a kept reply; restore the cassette or refresh it")
         return found
 
 
-def _encode(completion: Completion, identity: Mapping[str, Any], prompt: Prompt) -> bytes:
-    usage = completion.usage
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _append(file: FileIO, line: bytes) -> None:
+    """Put a line behind the last whole one, durably, or leave the file as it was; raises OSError."""
+    end = _end_of_lines(file)
+    try:
+        if end > 0 and os.pread(file.fileno(), 1, end - 1) != b"\n":
+            line = b"\n" + line
+        file.truncate(end)
+        left = memoryview(line)
+        while left:
+            left = left[file.write(left) :]
+        os.fsync(file.fileno())
+    except OSError:
+        with contextlib.suppress(OSError):  # the next one to write takes a torn line off as well
+            file.truncate(end)
+        raise
+
+
+def _end_of_lines(file: FileIO) -> int:
+    """Give where the last whole line ends: a last one without its newline is whole where it is a reply."""
+    size = os.fstat(file.fileno()).st_size
+    at, last = size, b""
+    while at > 0 and b"\n" not in last:
+        before = max(at - _STEP, 0)
+        last = os.pread(file.fileno(), at - before, before) + last
+        at = before
+    rest = last[last.rfind(b"\n") + 1 :]
+    return size - len(rest) if _is_torn(rest) else size
+
+
+def _is_torn(rest: bytes) -> bool:
+    """Whether what stands behind the last newline is the beginning of a line of ours, and not the whole of one."""
+    ours = rest.startswith(_HEAD) or _HEAD.startswith(rest)
+    return ours and _kept(rest) is None
+
+
+def _kept(row: bytes) -> tuple[str, bytes] | None:
+    """Read a line of a cassette file: the key and the reply; None for anything else."""
+    try:
+        entry = orjson.loads(row)
+        return str(entry["key"]), orjson.dumps(entry["reply"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
+def _encode(completion: Completion, chat: Chat, prompt: Prompt) -> bytes:
+    usage, identity = completion.usage, chat.identity
     return orjson.dumps(
         {
             "provider": identity.get("provider"),
             "model": identity.get("model"),
+            "host": chat.host,
             "prompt_version": PROMPT_VERSION,
             "purpose": prompt.purpose,
             "nonce": completion.nonce,
@@ -157,6 +220,13 @@ def _encode(completion: Completion, identity: Mapping[str, Any], prompt: Prompt)
         },
         option=orjson.OPT_SORT_KEYS,
     )
+
+
+def _host(kept: bytes) -> str:
+    try:
+        return str(orjson.loads(kept).get("host") or "")
+    except (orjson.JSONDecodeError, AttributeError):  # damaged, which is told where it is read
+        return ""
 
 
 def _decode(kept: bytes, key: str) -> Completion:

@@ -11,6 +11,7 @@ import orjson
 
 from compactctl.model import Usage
 from compactctl.ports import SummaryFormat
+from compactctl.summarizers._spending import Spending
 
 MOST_TOKENS = 10**9  # a usage beyond this is not a count
 
@@ -66,8 +67,8 @@ class Chat(Protocol):
     def host(self) -> str:
         """Where a prompt is sent, as shown to the user."""
 
-    def complete(self, prompt: Prompt) -> Completion:
-        """Give the answer to a prompt."""
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        """Give the answer to a prompt; each try of it is charged to the account."""
 
     def prepare(self) -> None:
         """Make ready for the first call; raises SettingsError or UsageError where the key or the client is missing."""

@@ -86,4 +86,5 @@ def _literal(host: str) -> Address | None:
 
 
 def _shown(text: str) -> str:
-    return ascii(text[:80])[1:-1].rpartition("@")[2]
+    # A password is taken off before the rest is shortened: a cut in front of the "@" would leave it standing.
+    return ascii(text.rpartition("@")[2][:80])[1:-1]

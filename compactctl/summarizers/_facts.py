@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from compactctl.context.anchors import COMPACTION_MARKER
+from compactctl.context.authors import is_human, is_summary
 from compactctl.context.fence import one_line
 from compactctl.context.mentions import Mentions, mentions
 from compactctl.context.provenance import constraint_sentences
-from compactctl.model import ASSISTANT, USER, Message, Origin, ToolCall
+from compactctl.model import ASSISTANT, Message, ToolCall
 
 LONGEST_ITEM = 240  # characters of one decision, command or failure
 _MOST_LEDGERS = 8
@@ -148,7 +148,7 @@ class Ledger:
                     self.speeches.append(at)
                 for call in self.facts(at).calls if message.tool_calls else ():
                     self._add_call(at, call)
-            elif message.role == USER and not is_summary(message) and message.origin is not Origin.HARNESS:
+            elif is_human(message):
                 self.users.append(at)
                 self.constraints.extend((at, sentence) for sentence in constraint_sentences(message.content))
 
@@ -256,14 +256,6 @@ def _place(ledger: Ledger, wanted: Sequence[Message]) -> int | None:
     return lo if all(map(is_, held, wanted)) else None
 
 
-def is_summary(message: Message) -> bool:
-    """Whether a user message is what an earlier compaction left."""
-    if message.origin is Origin.RECORDED_SUMMARY:
-        return True
-    head = message.content[:400]
-    return message.role == USER and (head.startswith(COMPACTION_MARKER) or "<compacted-summary>" in head)
-
-
 def _read_call(call: ToolCall) -> CallFacts:
     arguments = call.arguments
     found = _keys(arguments)
@@ -290,12 +282,21 @@ def _read_call(call: ToolCall) -> CallFacts:
 def _keys(arguments: str) -> dict[str, Any]:
     if len(arguments) > _WHOLE_ARGUMENTS:
         ends = arguments[:4000] + "\n" + arguments[-1000:]
-        return {key: orjson.loads(value) for key, value in _KEY.findall(ends) if value.isprintable()}
+        pairs = ((key, _json_string(value)) for key, value in _KEY.findall(ends))
+        return {key: text for key, text in pairs if text is not None}
     try:
         found = orjson.loads(arguments)
     except orjson.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _json_string(written: str) -> str | None:
+    """Read a string as JSON writes it; None for what only looks like one: arguments may be any text (a patch, code)."""
+    try:
+        return str(orjson.loads(written))
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _argument_text(call: ToolCall) -> str:

@@ -71,9 +71,10 @@ class Guard:
         name = type(error).__name__
         if any("Timeout" in word for word in words):
             where = "no connection" if "ConnectTimeout" in words else "nothing more came"
-            return CallError(Failure.TIMEOUT, f"{where} within the time limit ({name})")
+            unmade = "ConnectTimeout" in words
+            return CallError(Failure.TIMEOUT, f"{where} within the time limit ({name})", free=unmade)
         if "ConnectError" in words:
-            return CallError(Failure.CONNECTION, f"no connection: {_cause(error)}", retry=True)
+            return CallError(Failure.CONNECTION, f"no connection: {_cause(error)}", retry=True, free=True)
         if any(word in words for word in ("RemoteProtocolError", "ReadError", "WriteError", "CloseError")):
             return CallError(Failure.DROPPED, f"the connection ended in the middle: {_cause(error)}", retry=True)
         if "APIConnectionError" in words:
@@ -96,7 +97,9 @@ class Guard:
         address = ipaddress.ip_address(str(connection.getpeername()[0]).partition("%")[0])
         if forbidden(address):
             self._fail(
-                CallError(Failure.UNSAFE_ENDPOINT, f"the host resolves to {address}, which is never an endpoint")
+                CallError(
+                    Failure.UNSAFE_ENDPOINT, f"the host resolves to {address}, which is never an endpoint", free=True
+                )
             )
 
     def _on_response(self, response: Any) -> None:
@@ -107,13 +110,21 @@ class Guard:
             return
         if 300 <= status < 400:
             self._fail(
-                CallError(Failure.REDIRECT, f"HTTP {status}: redirects are not followed; name the final address")
+                CallError(
+                    Failure.REDIRECT, f"HTTP {status}: redirects are not followed; name the final address", free=True
+                )
             )
         try:
-            text = b"".join(self._pieces(response, _ERROR_BYTES, cut=True)).decode("utf-8", "replace")
+            text = self._explanation(response)
         except Exception:  # the status says enough where its explanation cannot be read
             text = ""
-        self._fail(_status_error(status, _message(text), self._waiting(response.headers.get("retry-after"))))
+        self._fail(_status_error(status, text, self._waiting(response.headers.get("retry-after"))))
+
+    def _explanation(self, response: Any) -> str:
+        """Give the server's words; the cap makes what lies behind it unknown, also whether a key goes on there."""
+        body = b"".join(self._pieces(response, _ERROR_BYTES, cut=True))
+        text = body.decode("utf-8", "replace")
+        return _message(text) if len(body) < _ERROR_BYTES else self._redact.cut(text)
 
     def _pieces(self, response: Any, cap: int, cut: bool = False) -> Iterator[bytes]:
         size = 0
@@ -144,9 +155,8 @@ class Guard:
 
     def _fail(self, error: CallError) -> None:
         # Clients log what a hook raises, so the server's words must be clean before they leave this file.
-        clean = CallError(error.reason, self._redact.shown(error.text), retry=error.retry, wait=error.wait)
-        self._failed = clean
-        raise clean
+        self._failed = error.said(self._redact.shown(error.text))
+        raise self._failed
 
 
 def sse_events(body: bytes) -> Iterator[dict[str, Any]]:
@@ -168,10 +178,15 @@ def json_object(body: bytes) -> dict[str, Any]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise CallError(Failure.MALFORMED, f"the reply is not JSON: {body[:400].decode('utf-8', 'replace')}") from None
+        raise CallError(Failure.MALFORMED, f"the reply is not JSON: {_whole(body)}") from None
     if not isinstance(found, dict):
-        raise CallError(Failure.MALFORMED, f"the reply is not a JSON object: {body[:400].decode('utf-8', 'replace')}")
+        raise CallError(Failure.MALFORMED, f"the reply is not a JSON object: {_whole(body)}")
     return found
+
+
+def _whole(body: bytes) -> str:
+    # Not shortened here: a cut through a key would hide its rest from the redactor, which shortens afterwards.
+    return body.decode("utf-8", "replace")
 
 
 def is_stream(response: Response) -> bool:
@@ -182,12 +197,12 @@ def is_stream(response: Response) -> bool:
 def _status_error(status: int, text: str, wait: float | None) -> CallError:
     said = f"HTTP {status}: {text}" if text else f"HTTP {status}"
     if status in (401, 403):
-        return CallError(Failure.AUTH, said)
+        return CallError(Failure.AUTH, said, free=True)
     if status == 429:
-        return CallError(Failure.RATE_LIMITED, said, retry=True, wait=wait)
+        return CallError(Failure.RATE_LIMITED, said, retry=True, wait=wait, free=True)
     if status >= 500 or status in _BUSY:
-        return CallError(Failure.SERVER_ERROR, said, retry=True, wait=wait)
-    return CallError(Failure.REJECTED, said)
+        return CallError(Failure.SERVER_ERROR, said, retry=True, wait=wait, free=True)
+    return CallError(Failure.REJECTED, said, free=True)
 
 
 def _message(text: str) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
 from compactctl.context.fence import Fence, one_line, unfence
 from compactctl.context.provenance import FROM_TOOL, Sources
 from compactctl.model import Message
-from compactctl.summarizers._chat import Chat
+from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._failure import Failure, failure
 from compactctl.summarizers._model import fresh_nonce
 from compactctl.summarizers._prompts import memory_prompt
@@ -22,24 +22,33 @@ _BUDGET = 1000
 _CODE_FENCE = re.compile(r"\A\s*```[a-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 Fact = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class Asks(Protocol):
+    """What an extractor asks: a model, or what stands in for one while a plan is made."""
+
+    def ask(self, prompt: Prompt, read: Callable[[Completion], T]) -> T:
+        """Give what ``read`` makes of the answer; every failure raises SummarizerError."""
 
 
 class ModelExtractor:
     """Asks a model for lasting facts and hands each new one to ``sink`` (title, content, category, importance, origin).
 
     A message is sent once, however often its head is compacted again, and a fact is kept once, whatever its case and
-    spacing. Every failure raises SummarizerError; the compactor notes it and goes on (fail-open, seed section 6.1).
+    spacing; ``known`` are those kept before. Every failure raises SummarizerError; the compactor notes it and goes on
+    (fail-open, seed section 6.1).
     """
 
     def __init__(
         self,
-        chat: Chat,
+        asker: Asks,
         sink: Callable[[Fact], None],
         *,
-        known: Sequence[str] = (),
+        known: Iterable[str] = (),
         nonces: Callable[[], str] = fresh_nonce,
     ) -> None:
-        self._chat = chat
+        self._asker = asker
         self._sink = sink
         self._nonces = nonces
         self._kept = {_same(content) for content in known}
@@ -51,9 +60,7 @@ class ModelExtractor:
         if not fresh:
             return
         prompt = memory_prompt(fresh, self._nonces(), _BUDGET)
-        completion = self._chat.complete(prompt)
-        body, _ = unfence(completion.text, Fence(completion.nonce))
-        facts = read_facts(body)
+        facts = self._asker.ask(prompt, _facts_in)
         self._sent.update((id(message), message) for message in fresh)
         sources = Sources(fresh)
         for fact in facts:
@@ -62,6 +69,11 @@ class ModelExtractor:
                 self._kept.add(same)
                 origin = sources.origin(fact["content"])
                 self._sink({**fact, "origin": origin, "only_from_tool": origin == FROM_TOOL})
+
+
+def _facts_in(completion: Completion) -> list[dict[str, Any]]:
+    body, _ = unfence(completion.text, Fence(completion.nonce))
+    return read_facts(body)
 
 
 def read_facts(body: str) -> list[dict[str, Any]]:

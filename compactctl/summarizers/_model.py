@@ -9,11 +9,11 @@ from compactctl.context.anchors import parse_anchors_and_summary
 from compactctl.context.fence import Fence, Reading, read_anchors, read_prose, read_sections, unfence
 from compactctl.context.provenance import check_anchors
 from compactctl.context.sections import DSH_HEADINGS, DSH_NOTHING
-from compactctl.errors import SummarizerError
 from compactctl.model import Anchor, byte_length
 from compactctl.ports import SummaryFormat, SummaryReply, SummaryRequest
-from compactctl.summarizers._chat import Chat, Completion, Prompt, request_key
-from compactctl.summarizers._failure import FINAL, LASTING, Failure, failure
+from compactctl.summarizers._asker import Asker
+from compactctl.summarizers._chat import Chat, Completion, Prompt
+from compactctl.summarizers._failure import Failure, failure
 from compactctl.summarizers._prompts import summary_prompt
 from compactctl.summarizers._spending import Caps, Spending
 
@@ -26,8 +26,8 @@ def fresh_nonce() -> str:
 class ModelSummarizer:
     """Summarises with a model.
 
-    ``require_anchors`` makes a failed verification an error, ``strict_fence`` a reply without the fence. A request
-    whose answer was unusable is not paid for twice; after a refused key, a spent budget or a stop nothing more is sent.
+    ``require_anchors`` makes a failed verification an error, ``strict_fence`` a reply without the fence. ``asker`` is
+    what a memory extractor with the same model shares.
     """
 
     def __init__(
@@ -39,30 +39,28 @@ class ModelSummarizer:
         spending: Spending | None = None,
         nonces: Callable[[], str] = fresh_nonce,
     ) -> None:
-        self.chat = chat
-        self.spending = spending or Spending(Caps())
+        self.asker = Asker(chat, spending or Spending(Caps()))
         self._require_anchors = require_anchors
         self._strict_fence = strict_fence
         self._nonces = nonces
-        self._refused: dict[str, str] = {}
-        self._final: SummarizerError | None = None
+
+    @property
+    def chat(self) -> Chat:
+        """The model."""
+        return self.asker.chat
+
+    @property
+    def spending(self) -> Spending:
+        """The account."""
+        return self.asker.spending
+
+    def charge_to(self, spending: Spending) -> None:
+        """Ask on another account from now on: summarizers that may spend the same money share one."""
+        self.asker.spending = spending
 
     def summarize(self, request: SummaryRequest) -> SummaryReply:
         """Give the summary in its exact form; raises SummarizerError with its reason."""
-        if self._final is not None:
-            raise SummarizerError(str(self._final), self._final.reason)
-        prompt = self.prompt(request)
-        key = request_key(self.chat.identity, prompt)
-        if key in self._refused:
-            raise failure(Failure.REPEATED, f"the same request failed before: {self._refused[key]}")
-        try:
-            return self._read(request, self.chat.complete(prompt))
-        except SummarizerError as error:
-            if error.reason in FINAL:
-                self._final = error
-            elif error.reason in LASTING:
-                self._refused[key] = error.reason
-            raise
+        return self.asker.ask(self.prompt(request), lambda completion: self._read(request, completion))
 
     def prompt(self, request: SummaryRequest) -> Prompt:
         """Make the prompt for a request, with a fresh nonce."""

@@ -19,6 +19,7 @@ from compactctl.summarizers._failure import Failure, failure
 from compactctl.summarizers._http import Guard
 from compactctl.summarizers._secret import Redactor, Secret, read_secret
 from compactctl.summarizers._settings import RemoteSettings
+from compactctl.summarizers._spending import Spending
 
 
 class RemoteChat(ABC):
@@ -67,10 +68,14 @@ class RemoteChat(ABC):
         """The endpoint's host."""
         return self.endpoint.host
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Give the model's answer; raises SummarizerError within the time limit."""
         caller = self._ready()
-        completion = caller.run(lambda attempt: self.ask(attempt, prompt))
+
+        def once(attempt: Attempt) -> Completion:
+            return spending.charge(prompt.input_tokens, self.output_tokens(prompt), lambda: self.ask(attempt, prompt))
+
+        completion = caller.run(once)
         # A server may echo the key; it must not reach a record or a cassette that way either.
         redact = Redactor([self._secret])
         return Completion(redact(completion.text), completion.nonce, completion.usage, completion.notes)

@@ -79,6 +79,12 @@ class Redactor:
             text = text.replace(form, "***")
         return text
 
+    def cut(self, text: str) -> str:
+        """Give a text whose end was cut off on reading, without the end, which may be the beginning of a key."""
+        longest = len(self._forms[0]) if self._forms else 0
+        text = self(text)
+        return text[: max(len(text) - longest, 0)]
+
     def shown(self, text: str) -> str:
         """Give the beginning of a foreign text on one line: first redacted, then cut, never the other way round."""
         flat = " ".join("".join(c if c.isprintable() else " " for c in self(text)).split())

@@ -20,7 +20,6 @@ class CommonSettings:
     total: float
     caps: Caps
     price: Price | None
-    concurrency: int
     require_anchors: bool
     strict_fence: bool
     cassette: CassetteMode | None
@@ -42,7 +41,6 @@ class CommonSettings:
             total=options["timeout"],
             caps=Caps(options["max_calls"], options["max_input_tokens"], options["max_cost"]),
             price=price,
-            concurrency=options["concurrency"],
             require_anchors=options["require_anchors"],
             strict_fence=options["strict_fence"],
             cassette=CassetteMode(options["cassette"]) if options["cassette"] else None,

@@ -1,15 +1,15 @@
-"""What a run may spend on a model, counted before each call and after it."""
+"""What a run may spend on a model, counted before each try and after it."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, TypeVar
 
 from compactctl.model import Usage
-from compactctl.summarizers._chat import Chat, Completion, Prompt
-from compactctl.summarizers._failure import Failure, failure
+from compactctl.summarizers._calls import CallError
+from compactctl.summarizers._failure import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,22 @@ class Caps:
     cost: float | None = None
 
 
+class Used(Protocol):
+    """An answer that may say what it used."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the answer; None where the server does not say."""
+
+
+Answer = TypeVar("Answer", bound=Used)
+
+
 class Spending:
-    """The account of one run. All summarizers that may spend the same money share one."""
+    """The account of one run. All summarizers that may spend the same money share one.
+
+    A request is one call, each try of it: a second one is paid for like the first.
+    """
 
     def __init__(self, caps: Caps, price: Price | None = None) -> None:
         self.caps = caps
@@ -53,8 +67,24 @@ class Spending:
         """What was spent so far in US dollars; None where the price is not known."""
         return self.price.of(self.input_tokens, self.output_tokens) if self.price else None
 
-    def begin(self, input_tokens: int, output_tokens: int) -> None:
-        """Take a call of this estimated size into account; raises SummarizerError where a cap would be passed."""
+    def charge(self, input_tokens: int, output_tokens: int, ask: Callable[[], Answer]) -> Answer:
+        """Make one try on this account: its estimated input, and all the output that it is allowed, are set aside.
+
+        What it really used takes their place where that is known; a try that a server refused cost nothing, one that
+        broke off may have cost all. Raises CallError where a cap would be passed, and as ``ask`` does.
+        """
+        self._begin(input_tokens, output_tokens)
+        try:
+            answer = ask()
+        except CallError as error:
+            if error.free:
+                self._correct(-input_tokens, -output_tokens)
+            raise
+        if answer.usage is not None:
+            self._correct(answer.usage.prompt - input_tokens, answer.usage.output - output_tokens)
+        return answer
+
+    def _begin(self, input_tokens: int, output_tokens: int) -> None:
         with self._lock:
             calls, tokens = self.calls + 1, self.input_tokens + input_tokens
             cost = self.price.of(tokens, self.output_tokens + output_tokens) if self.price else None
@@ -65,50 +95,11 @@ class Spending:
                 ("--max-cost", cost, caps.cost),
             ):
                 if cap is not None and value is not None and value > cap:
-                    raise failure(Failure.BUDGET_SPENT, f"the next call would pass {name} {cap:g}")
+                    raise CallError(Failure.BUDGET_SPENT, f"the next call would pass {name} {cap:g}")
             self.calls, self.input_tokens = calls, tokens
             self.output_tokens += output_tokens
 
-    def end(self, input_tokens: int, output_tokens: int, usage: Usage | None) -> None:
-        """Replace a call's estimate by what it really used, where that is known."""
-        if usage is not None:
-            with self._lock:
-                self.input_tokens += usage.prompt - input_tokens
-                self.output_tokens += usage.output - output_tokens
-
-
-class MeteredChat:
-    """A model behind an account and a bound on how many calls run at once."""
-
-    def __init__(self, inner: Chat, spending: Spending, concurrency: int, output_tokens: int) -> None:
-        self._inner = inner
-        self._spending = spending
-        self._slots = threading.BoundedSemaphore(concurrency)
-        self._output_tokens = output_tokens
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The settings of the model inside."""
-        return self._inner.identity
-
-    @property
-    def host(self) -> str:
-        """Where the model inside is."""
-        return self._inner.host
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """Ask the model inside, if the account allows it."""
-        expected = self._output_tokens or prompt.budget
-        with self._slots:
-            self._spending.begin(prompt.input_tokens, expected)
-            completion = self._inner.complete(prompt)
-            self._spending.end(prompt.input_tokens, expected, completion.usage)
-            return completion
-
-    def prepare(self) -> None:
-        """Make the model inside ready."""
-        self._inner.prepare()
-
-    def stop(self) -> None:
-        """Stop the model inside."""
-        self._inner.stop()
+    def _correct(self, input_tokens: int, output_tokens: int) -> None:
+        with self._lock:
+            self.input_tokens += input_tokens
+            self.output_tokens += output_tokens

@@ -26,8 +26,9 @@ from compactctl.summarizers._failure import Failure
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._secret import Redactor, Secret
 from compactctl.summarizers._settings import CommonSettings
+from compactctl.summarizers._spending import Spending
 
-_ERROR_BYTES = 4096
+_ERROR_BYTES = 65_536  # of what a program says on standard error; the beginning of it is shown
 _KEY_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
@@ -71,9 +72,14 @@ class CommandChat:
         """The program."""
         return f"program {self._arguments[0]}"
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Run the program once; raises SummarizerError."""
-        completion = self._caller.run(lambda attempt: self._run(attempt, prompt))
+
+        def once(attempt: Attempt) -> Completion:
+            # A program does not say what it used: the estimate and the budget that it was told stay on the account.
+            return spending.charge(prompt.input_tokens, prompt.budget, lambda: self._run(attempt, prompt))
+
+        completion = self._caller.run(once)
         return Completion(self._redact(completion.text), completion.nonce, None)
 
     def prepare(self) -> None:
@@ -97,7 +103,9 @@ class CommandChat:
             )
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise CallError(Failure.COMMAND_FAILED, f"{self._arguments[0]} cannot be started: {why}") from None
+            raise CallError(
+                Failure.COMMAND_FAILED, f"{self._arguments[0]} cannot be started: {why}", free=True
+            ) from None
         attempt.on_end(lambda: _kill(process))
         with process:
             assert process.stdin is not None
@@ -118,13 +126,18 @@ class CommandChat:
                 _kill(process)
         attempt.remaining()
         if status:
-            why = b"".join(said).decode("utf-8", "replace")
+            why = self._last_words(b"".join(said), cut=listener.is_alive() or status < 0)
             how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
             raise CallError(Failure.COMMAND_FAILED, f"{self._arguments[0]} {how}: {why}".rstrip(": "))
         try:
             return Completion(text.decode("utf-8"), prompt.nonce)
         except UnicodeDecodeError:
             raise CallError(Failure.MALFORMED, "the program's output is not UTF-8") from None
+
+    def _last_words(self, said: bytes, *, cut: bool) -> str:
+        """Give standard error as text; ``cut`` says that it may lack its end."""
+        text = said[:_ERROR_BYTES].decode("utf-8", "replace")
+        return self._redact.cut(text) if cut or len(said) > _ERROR_BYTES else text
 
 
 def _request(prompt: Prompt) -> bytes:
@@ -163,7 +176,7 @@ def _drain(pipe: IO[bytes], kept: list[bytes]) -> None:
     with contextlib.suppress(OSError, ValueError):
         size = 0
         while piece := pipe.read1(4096):  # type: ignore[attr-defined]  # a buffered reader, which IO does not say
-            if size < _ERROR_BYTES:
+            if size <= _ERROR_BYTES:  # one byte more than is used shows that there was more
                 kept.append(piece)
                 size += len(piece)
 

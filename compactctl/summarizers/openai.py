@@ -139,7 +139,7 @@ def _raise_error(found: Mapping[str, Any]) -> None:
 
 def _make(options: Mapping[str, Any], blobs: BlobStore | None) -> ModelSummarizer:
     settings = RemoteSettings.of(options, DEFAULT_URL, "OPENAI_API_KEY")
-    return model_summarizer(OpenAIChat(settings), settings.common, blobs, settings.max_output_tokens)
+    return model_summarizer(OpenAIChat(settings), settings.common, blobs)
 
 
 SUMMARIZER = SummarizerSpec(

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from compactctl.context.anchors import HEADERS, MISSING, SUMMARY_HEADING, parse_anchors_and_summary
+from compactctl.context.authors import is_summary
 from compactctl.context.fence import neutralise, one_line
-from compactctl.context.sections import DSH_HEADINGS, DSH_NOTHING
+from compactctl.context.sections import DSH_HEADINGS, DSH_NOTHING, DSH_TAG
 from compactctl.model import ASSISTANT, AnchorType, byte_length
 from compactctl.ports import BlobStore, SummarizerSpec, SummaryFormat, SummaryReply, SummaryRequest
-from compactctl.summarizers._facts import Ledgers, Span, is_summary
+from compactctl.summarizers._facts import Ledgers, Span
 
 BYTES_PER_TOKEN = 4
 # How far back names are counted, and how many speeches are read for decisions: what is older is in the last summary.
@@ -260,7 +261,7 @@ def _known(request: SummaryRequest) -> tuple[dict[AnchorType, str], str]:
     if not text:
         return {}, ""
     # The tags of a dsh checkpoint stand on the lines of the text that they enclose.
-    text = text.replace("<compacted-summary>", "\n").replace("</compacted-summary>", "\n")
+    text = text.replace(DSH_TAG, "\n").replace("</compacted-summary>", "\n")
     rows = _by_heading(text)
     if request.format is SummaryFormat.DSH:
         return {kind: rows.get(DSH_HEADINGS[at], "") for kind, at in _DSH_SECTION.items()}, text

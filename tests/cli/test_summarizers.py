@@ -230,6 +230,31 @@ def test_caps_are_those_of_the_whole_command(ask: Command, server: Server, sampl
     assert [session["summarizer_calls"] for session in ran.json()["sessions"]] == [2, 1]
 
 
+def test_two_models_of_a_comparison_share_the_caps_and_the_bill(
+    command: Command, samples: Path, server: Server
+) -> None:
+    """``--max-calls 3`` is three calls, not three for each model; both are on one bill, and in one cassette."""
+    server.scripts = [answer]
+    log = Path("log")
+    Path("summarize.py").write_text(
+        f"import json, sys\njson.load(sys.stdin)\nopen({str(log)!r}, 'a').write('x')\nprint({SUMMARY!r})\n"
+    )
+    rivals = ["-c", "a=progressive", "--set", "a.summarizer=openai", "-c", "b=progressive"]
+    rivals += ["--set", "b.summarizer=command", "--command", f"{sys.executable} -I summarize.py"]
+    flags = ["--model", "gpt-4o", "--base-url", server.url, "--no-stream"]
+    kept = ["--cassette", "record", "--cassette-file", "replies.jsonl"]
+    ran = command("compare", samples / SHORT, *OFTEN, *rivals, *flags, *kept, "--max-calls", "3", "--no-fallback")
+
+    assert ran.status == 7, ran.err
+    assert len(server.requests) + len(log.read_text()) == 3
+    assert "the next call would pass --max-calls 3" in ran.err
+    assert ran.err.count("asked ") == 1
+    assert "asked openai and command: 3 calls, " in ran.err
+    assert len(Path("replies.jsonl").read_bytes().splitlines()) == 3
+    ran = command("compare", samples / SHORT, *OFTEN, *rivals, *flags, *kept, "--max-calls", "1", "--no-fallback")
+    assert ran.status == 0, "three of the four were kept, whichever model wrote them"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -347,11 +372,14 @@ def test_facts_are_taken_out_and_kept_with_the_session(ask: Command, command: Co
     # The same fact came twice.
     assert [fact["content"] for fact in facts] == ["The user never wants the schema touched."]
     assert ran.json()["sessions"][0]["facts_kept"] == 1
-    assert "1 fact taken out, kept in .compactctl/memories" in ran.err
-    assert "0 facts taken out" in ask("--extract-memories", "--compactor", "dsh").err
+    assert "1 new fact taken out, kept in .compactctl/memories" in ran.err
+    assert "0 new facts taken out" in ask("--extract-memories", "--compactor", "dsh").err
     asked = len(server.requests)
-    assert ask("--extract-memories", "--cassette", "replay").status == 0
-    assert len(server.requests) == asked
+    # What an earlier replay kept is not new.
+    again = ask("--extract-memories", "--cassette", "replay")
+    assert (again.status, len(server.requests)) == (0, asked)
+    assert "0 new facts taken out" in again.err
+    assert [json.loads(line) for line in path.read_bytes().splitlines()] == facts
     assert command("verify").status == 0
 
 

@@ -76,6 +76,25 @@ def test_a_program_that_fails_says_why(
     assert CANARY not in str(caught.value)
 
 
+@pytest.mark.parametrize("spaces", [4083, 65_523, 65_535])
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_no_part_of_a_key_is_shown_where_errors_are_cut(
+    spaces: int, pieces: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that says much on standard error is cut short, and never inside a key that it repeats."""
+    monkeypatch.setenv("MY_API_KEY", CANARY)
+    code = f"""
+text = " " * {spaces} + os.environ["MY_API_KEY"] + " is wrong " + "." * 90_000
+for piece in (text[: {spaces} + 9], text[{spaces} + 9 :]) if {pieces} == 2 else (text,):
+    os.write(2, piece.encode())
+    time.sleep(0.05)
+sys.exit(3)
+"""
+    with pytest.raises(SummarizerError, match="ended with status 3") as caught:
+        program(tmp_path, code).summarize(SummaryRequest(MESSAGES))
+    assert CANARY[:4] not in str(caught.value)
+
+
 def test_a_program_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
     """At the time limit nothing of it is left running."""
     pid_file = tmp_path / "pid"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import socket
@@ -17,7 +18,7 @@ import pytest
 from compactctl.errors import SummarizerError
 from compactctl.model import Message
 from compactctl.ports import SummaryReply, SummaryRequest
-from compactctl.summarizers import anthropic, openai
+from compactctl.summarizers import anthropic, make_extractor, openai
 from compactctl.summarizers._build import model_summarizer
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._options import resolve
@@ -122,6 +123,13 @@ def echo_key(status: str) -> Script:
     return script
 
 
+def echo_key_behind(spaces: int, status: str = "200 OK") -> Script:
+    """Answer with no JSON and the key behind so many spaces, where somebody may cut the text."""
+    return lambda connection, request: connection.sendall(
+        reply(b" " * spaces + CANARY.encode() + b" was refused " + b"." * 5000, status, "text/plain")
+    )
+
+
 def stream(events: list[Any], done: bool = True, **keywords: Any) -> Script:
     """Send a whole event stream."""
     return raw(reply(sse(events, done=done), kind="text/event-stream", **keywords))
@@ -164,6 +172,12 @@ OPENAI: dict[str, tuple[Script, str, Mapping[str, Any]]] = {
     "401, key repeated": (echo_key("401 No"), "auth", {}),
     "403": (says({}, "403 No"), "auth", {}),
     "400, key repeated": (echo_key("400 No"), "rejected", {}),
+    "400, key at the end of what is read": (echo_key_behind(4082, "400 No"), "rejected", {}),
+    "500, key at the end of what is read": (echo_key_behind(4082, "500 No"), "server_error", {}),
+    "no JSON, key behind 386 spaces": (echo_key_behind(386), "malformed", {}),
+    "no JSON in the stream, key behind 380 spaces": (
+        raw(reply(b"data: {" + b" " * 380 + CANARY.encode() + b"\n\n", kind="text/event-stream")), "malformed", {}),
+    "a JSON list with the key": (raw(reply(b"[" + b" " * 380 + b'"' + CANARY.encode() + b'"]')), "malformed", {}),
     "closes at once": (raw(b""), "dropped", {}),
     "speaks no HTTP": (raw(b"SSH-2.0-x\r\n"), "dropped", {}),
     "body shorter than promised": (cut(reply(json.dumps(openai_document("x" * 99)).encode()), 200), "dropped", {}),
@@ -208,7 +222,9 @@ ANTHROPIC: dict[str, tuple[Script, str, Mapping[str, Any]]] = {
     "529": (says({"type": "error", "error": {"type": "overloaded_error"}}, "529 Overloaded"), "server_error", {}),
     "401, key repeated": (echo_key("401 No"), "auth", {}),
     "302": (raw(reply(b"", "302 F", extra="Location: http://127.0.0.2:9/x\r\n")), "redirect", {}),
+    "400, key at the end of what is read": (echo_key_behind(4082, "400 No"), "rejected", {}),
     "wrong JSON": (raw(reply(b"{")), "malformed", {}),
+    "no JSON, key behind 386 spaces": (echo_key_behind(386), "malformed", {}),
     "a tool call": (says(anthropic_document("x") | {"content": [{"type": "tool_use", "id": "a", "name": "b",
                     "input": {}}], "stop_reason": "tool_use"}), "no_text", {}),
     "no text": (says(anthropic_document("x") | {"content": []}), "no_text", {}),
@@ -265,7 +281,7 @@ def test_every_bad_reply_ends_in_its_own_word_within_the_limit(
     everything = all_that_is_shown(caught.value) + caplog.text + "".join(capfd.readouterr())
     everything += "".join(file.read_text() for file in tmp_path.rglob("*") if file.is_file())
     assert CANARY not in everything
-    assert CANARY[:12] not in everything, "nor a part of it"
+    assert CANARY[:8] not in everything, "nor a part of it"
     retried = reason in ("rate_limited", "server_error", "dropped") and options.get("tries") != 1
     assert len(server.requests) == (3 if retried else 1), "only what may pass by itself is tried again"
     assert all(0 <= wait <= 60 for wait in waits)
@@ -347,6 +363,94 @@ def test_a_span_that_failed_for_good_is_not_paid_for_twice(server: Server, tmp_p
         reasons.append(caught.value.reason)
     assert reasons == ["no_text", "repeated", "no_text"]
     assert len(server.requests) == 2
+
+
+WHOLE = stream(openai_events(ANCHOR_BLOCK))
+HALF = cut(reply(sse(openai_events(ANCHOR_BLOCK)), kind="text/event-stream"), 400)
+PRICES: dict[str, Any] = {"input_price": 0.0, "output_price": 1000.0}  # a tenth of a cent for a token of output
+
+
+@pytest.mark.parametrize(
+    ("scripts", "calls", "output"),
+    [
+        ([WHOLE := stream(openai_events(ANCHOR_BLOCK))], 1, 90),
+        # Each try that broke off may have cost what it was allowed: twice the budget of 100 and 512.
+        ([HALF, HALF, WHOLE], 3, 2 * 712 + 90),
+        ([HALF], 3, 3 * 712),
+        # Nothing was written for a status that refuses, nor where nobody answered.
+        ([says({}, "429 X"), says({}, "503 X"), WHOLE], 3, 90),
+        ([says({}, "401 No")], 1, 0),
+        # All of the reply came, and was of no use.
+        ([stream(openai_events(ANCHOR_BLOCK, "length"))], 1, 712),
+    ],
+    ids=["at once", "dropped twice", "dropped each time", "busy twice", "refused", "useless"],
+)
+def test_every_try_is_on_the_bill(
+    scripts: list[Script], calls: int, output: int, server: Server, tmp_path: Path
+) -> None:
+    """Each request is a call; what a broken-off one may have cost stays on the account, a refused one is free."""
+    server.scripts = list(scripts)
+    found = summarizer("openai", server.url, [], tmp_path, **PRICES)
+    with contextlib.suppress(SummarizerError):
+        found.summarize(SummaryRequest(MESSAGES, budget=100))
+    assert len(server.requests) == found.spending.calls == calls
+    assert found.spending.output_tokens == output
+    assert (found.spending.input_tokens == 0) == (output == 0)
+    assert found.spending.cost == pytest.approx(output / 1000)
+
+
+@pytest.mark.parametrize(
+    ("caps", "requests", "said"),
+    [
+        # A token of output costs a tenth of a cent; a request with the budget 100 may write 712.
+        ({"max_cost": 0.711}, 0, "--max-cost 0.711"),
+        ({"max_cost": 0.712}, 1, "--max-cost 0.712; the one before failed: "),
+        ({"max_cost": 1.424}, 2, "--max-cost 1.424; the one before failed: "),
+        ({"max_output_tokens": 50, "max_cost": 0.05}, 1, "--max-cost 0.05; the one before failed: "),
+        ({"max_calls": 1}, 1, "--max-calls 1; the one before failed: "),
+        ({"max_calls": 2}, 2, "--max-calls 2; the one before failed: "),
+        ({"max_input_tokens": 10}, 0, "--max-input-tokens 10"),
+    ],
+)
+def test_caps_hold_before_the_try_that_would_pass_them(
+    caps: dict[str, Any], requests: int, said: str, server: Server, tmp_path: Path
+) -> None:
+    """A cap counts what a request is allowed, and every try of it: no retry spends more than was permitted."""
+    server.scripts = [HALF]
+    found = summarizer("openai", server.url, [], tmp_path, **(PRICES | caps))
+    for budget in (100, 90):
+        with pytest.raises(SummarizerError, match=said) as caught:
+            found.summarize(SummaryRequest(MESSAGES, budget=budget))
+        assert caught.value.reason == "budget_spent"
+    assert len(server.requests) == requests
+
+
+@pytest.mark.parametrize("first", ["summary", "facts"])
+def test_summaries_and_facts_share_what_a_refused_key_taught(first: str, server: Server, tmp_path: Path) -> None:
+    """After a refused key neither asks again; a list of facts that was none is not asked for twice either."""
+    server.scripts = [says({}, "401 No")]
+    found = summarizer("openai", server.url, [], tmp_path)
+    extractor = make_extractor(found, lambda fact: None)
+    assert extractor is not None
+    asks: list[Callable[[], object]] = [
+        lambda: found.summarize(SummaryRequest(MESSAGES)),
+        lambda: extractor.extract(MESSAGES),
+    ]
+    for ask in (asks if first == "summary" else asks[::-1]) * 2:
+        with pytest.raises(SummarizerError) as caught:
+            ask()
+        assert caught.value.reason == "auth"
+    assert len(server.requests) == 1
+    server.scripts = [says(openai_document("no list"))]
+    extractor = make_extractor(summarizer("openai", server.url, [], tmp_path), lambda fact: None)
+    assert extractor is not None
+    reasons = []
+    for messages in (MESSAGES, MESSAGES, MESSAGES[:1]):
+        with pytest.raises(SummarizerError) as caught:
+            extractor.extract(messages)
+        reasons.append(caught.value.reason)
+    assert reasons == ["malformed", "repeated", "malformed"]
+    assert len(server.requests) == 3
 
 
 def test_no_server_is_a_typed_failure(tmp_path: Path) -> None:

@@ -21,11 +21,12 @@ from compactctl.model import Message, Usage
 from compactctl.ports import SummaryRequest
 from compactctl.settings import SUMMARIZER_OPTIONS
 from compactctl.summarizers import make_summarizer, names, spec
+from compactctl.summarizers._calls import Caller, Limits
 from compactctl.summarizers._chat import Completion, Prompt
 from compactctl.summarizers._endpoint import check_endpoint
 from compactctl.summarizers._model import ModelSummarizer
 from compactctl.summarizers._secret import Redactor, Secret, read_secret
-from compactctl.summarizers._spending import Caps, MeteredChat, Price, Spending
+from compactctl.summarizers._spending import Caps, Price, Spending
 
 from .conftest import ANCHOR_BLOCK, CANARY, Server, openai_document, says
 
@@ -102,6 +103,14 @@ def test_a_safe_address_is_taken(url: str, host: str, loopback: bool) -> None:
     assert check_endpoint("http://10.0.0.5/v1", allow_insecure=True).host == "10.0.0.5"
 
 
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    """However long it is, and however wrong the rest of the address."""
+    with pytest.raises(SettingsError) as caught:
+        check_endpoint("https://me:" + "secret" * 20 + "@example.com/v 1")
+    assert "secret" not in str(caught.value)
+    assert "example.com" in str(caught.value)
+
+
 def test_a_key_shows_nowhere(tmp_path: Path) -> None:
     """A key prints as stars, cannot be copied into a file, and is taken out of texts in every form it may take."""
     secret = Secret('pass"word/+ü')
@@ -114,6 +123,8 @@ def test_a_key_shows_nowhere(tmp_path: Path) -> None:
         assert redact(f"a {form} x") == "a *** x"
     assert len(redact.shown("y" * 195 + 'pass"word/+ü')) < 210
     assert "pass" not in redact.shown("y" * 195 + 'pass"word/+ü')
+    assert redact.cut("wrong key: " + "pass%22word%2F%2B%C3%B") == "wrong key:"
+    assert Redactor([]).cut("as it is") == "as it is"
     assert redact.shown("a\x1b[2J\nb\u202ec") == "a [2J b c"
 
 
@@ -202,7 +213,7 @@ def test_a_settings_file_of_the_project_cannot_send_the_key_away(option: str) ->
 
 
 class Model:
-    """A model that says what it used."""
+    """A model that says what it used, and was allowed 500 tokens of output."""
 
     identity: Mapping[str, Any] = {"provider": "test", "model": "m"}
     host = "here"
@@ -211,8 +222,14 @@ class Model:
         self.usage = usage
         self.calls = 0
 
-    def complete(self, prompt: Prompt) -> Completion:
+    def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Answer."""
+        return Caller(Limits(), Redactor([])).run(
+            lambda attempt: spending.charge(prompt.input_tokens, 500, lambda: self.answer(prompt))
+        )
+
+    def answer(self, prompt: Prompt) -> Completion:
+        """Count and answer."""
         self.calls += 1
         return Completion(ANCHOR_BLOCK, prompt.nonce, self.usage)
 
@@ -236,7 +253,7 @@ def test_caps_hold_before_the_call_that_would_pass_them(caps: Caps, allowed: int
     """A run stops asking before it spends more than allowed, and then stays stopped."""
     model = Model(Usage(1000, 100))
     spending = Spending(caps, Price(3.0, 15.0))
-    summarizer = ModelSummarizer(MeteredChat(model, spending, 1, 500), spending=spending)
+    summarizer = ModelSummarizer(model, spending=spending)
     for budget in range(100, 100 + allowed):
         summarizer.summarize(SummaryRequest(MESSAGES, budget=budget))
     for budget in (900, 901):
@@ -250,8 +267,7 @@ def test_caps_hold_before_the_call_that_would_pass_them(caps: Caps, allowed: int
 def test_cost_is_none_where_no_price_is_known() -> None:
     """What cannot be known is not zero."""
     spending = Spending(Caps())
-    spending.begin(10, 10)
-    spending.end(10, 10, Usage(20, 5))
+    spending.charge(10, 10, lambda: Completion("", "", Usage(20, 5)))
     assert spending.cost is None
     assert (spending.calls, spending.input_tokens, spending.output_tokens) == (1, 20, 5)
 
