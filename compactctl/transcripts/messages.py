@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactctl.errors import EmptyTranscriptError
+from compactctl.errors import EmptyTranscriptError, InputError
 from compactctl.model import LineCounts, Message, Session, SkippedLine
 from compactctl.transcripts._blocks import as_text, behind_system, count_of, system_message
 from compactctl.transcripts._chat import Chat, is_spoken
@@ -88,8 +88,31 @@ def _begins(row: Row) -> bool:
 def _drafts(rows: Rows) -> Iterator[tuple[_Draft, LineCounts, bool]]:
     """Give the sessions of a file of JSON lines, the account of their lines, and whether one is the last.
 
-    The account of lines between sessions goes to the one before them.
+    The account of lines that belong to no session goes to the session before them, at the beginning to the first one.
+    That is why each is held until the next one is there.
     """
+    held: list[tuple[_Draft, LineCounts]] = []
+    early = LineCounts()
+    try:
+        for group, lines in _groups(rows):
+            drafts = [draft for draft in group if draft.chat.messages]
+            if drafts:
+                yield from ((draft, counts, False) for draft, counts in held)
+                held = [(draft, LineCounts()) for draft in drafts]
+                held[0] = drafts[0], early + lines
+                early = LineCounts()
+            elif held:
+                held[-1] = held[-1][0], held[-1][1] + lines
+            else:
+                early += lines
+    except InputError:
+        yield from ((draft, counts, False) for draft, counts in held)
+        raise
+    yield from ((draft, counts, place == len(held)) for place, (draft, counts) in enumerate(held, start=1))
+
+
+def _groups(rows: Rows) -> Iterator[tuple[list[_Draft], LineCounts]]:
+    """Give what each line that begins sessions begins, with or without messages, and the account of its lines."""
     each = rows.through(NeutralLines())
     begin: Row | None = None
     while True:
@@ -102,10 +125,7 @@ def _drafts(rows: Rows) -> Iterator[tuple[_Draft, LineCounts, bool]]:
                 for draft in drafts:
                     _fill(draft, draft.about)
                 begin = _next_beginning(each, rows)
-        drafts = [draft for draft in drafts if draft.chat.messages]
-        for place, draft in enumerate(drafts, start=1):
-            lines = rows.counts(before=begin is not None) if place == 1 else LineCounts()
-            yield draft, lines, begin is None and place == len(drafts)
+        yield drafts, rows.counts(before=begin is not None)
         if begin is None:
             return
 
