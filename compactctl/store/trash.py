@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from compactctl.context.naming import RESULTS, SUFFIX, safe_name
-from compactctl.errors import StoreError, UnsafeStoreError
+from compactctl.errors import LockedError, StoreError, UnsafeStoreError
 from compactctl.store.fs import TMP, Dir, store_error
 from compactctl.store.layout import JSONL, LOGS, MEMORIES, RECORDS, TRASH, TURNS, Layout
 from compactctl.store.lines import BadLineError, raw_lines, seal, unseal
@@ -36,11 +36,22 @@ class Deletion:
 
 @dataclass(slots=True)
 class Freed:
-    """What a deletion removed (files, bytes) and the paths of foreign things that it left."""
+    """What a deletion removed (files, bytes), the paths of foreign things that it left, and sessions that stayed.
+
+    A session stays where it was written after the deletion was planned and is no longer as old as was asked for.
+    """
 
     files: int = 0
     bytes: int = 0
     kept: list[str] = field(default_factory=list)
+    stayed: list[str] = field(default_factory=list)
+
+    def add(self, other: Freed) -> None:
+        """Take up what another deletion did."""
+        self.files += other.files
+        self.bytes += other.bytes
+        self.kept.extend(other.kept)
+        self.stayed.extend(other.stayed)
 
 
 def note_name(name: str) -> str:
@@ -49,9 +60,13 @@ def note_name(name: str) -> str:
 
 
 def write_down(layout: Layout, deletion: Deletion) -> None:
-    """Publish a deletion durably; from here on it happens, whatever comes between."""
+    """Publish a deletion durably; from here on it happens, whatever comes between.
+
+    Raises LockedError where another one has begun, which would be done in place of this one.
+    """
     with layout.make_room(TRASH) as trash, trash.alone():
-        trash.publish(note_name(deletion.name), [deletion.to_line()])
+        if not trash.publish(note_name(deletion.name), [deletion.to_line()]):
+            raise LockedError(f"another removal of {deletion.name!r} has begun: run gc again")
         trash.sync()
 
 
