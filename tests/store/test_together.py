@@ -14,10 +14,11 @@ from compactctl.errors import LockedError
 from compactctl.model import CompactionRecord, Tier
 from compactctl.store import open_store
 from compactctl.store.gc import Selection, apply_gc, plan_gc
+from compactctl.store.problems import Level
 from compactctl.store.verify import verify
 from tests.store.faults import in_child
 from tests.store.points import TORTURE, collect, mine
-from tests.store.scenes import SCENES, damage, picture, play
+from tests.store.scenes import SCENES, damage, last_complete_run, picture, play
 
 Record = Callable[[str, object], None]
 
@@ -117,7 +118,7 @@ def test_a_writer_and_a_reader(disk: Path, record_property: Record) -> None:
             write(root, "s", 2)
         with children(partial(write, root, "s", 3)) as (pid,):
             while os.waitpid(pid, os.WNOHANG)[0] == 0:
-                run = store.last_complete_run("s")
+                run = last_complete_run(store, "s")
                 assert run is not None
                 records = store.records("s", run)
                 assert len(list(records)) in (2, 3)
@@ -136,7 +137,8 @@ def test_verify_leaves_out_what_is_being_written(disk: Path) -> None:
         found = verify(store, ["s"], wait=60)
         assert ended(pid) == 0
 
-    assert (found.busy, found.count(found.problems[0].level) if found.problems else 0) in (([], 0), ([], 1))
+    # Whether verify came before the first line was written or after the last one is the system's choice.
+    assert (found.busy, found.count(Level.ERROR), found.count(Level.WARNING)) == ([], 0, 0)
 
 
 def test_a_lock_dies_with_its_process(disk: Path) -> None:
