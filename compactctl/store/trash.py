@@ -16,9 +16,9 @@ from typing import Any
 from compactctl.context.naming import RESULTS, SUFFIX, safe_name
 from compactctl.errors import LockedError, StoreError, UnsafeStoreError
 from compactctl.store.fs import TMP, Dir, store_error
-from compactctl.store.layout import JSONL, LOGS, MEMORIES, RECORDS, TRASH, TURNS, Layout
+from compactctl.store.layout import JSONL, LENGTH, LOGS, MEMORIES, RECORDS, TRASH, TURNS, Layout
 from compactctl.store.lines import BadLineError, raw_lines, seal, unseal
-from compactctl.store.log import TORN, locked_file
+from compactctl.store.log import TORN, forget_length, locked_file, note_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,11 @@ def finish_deletion(layout: Layout, name: str) -> Freed:
 
 
 def session_files(home: Dir, name: str) -> Iterator[str]:
-    """Give the files of a room of logs that belong to a stored name: the log, its torn tails, its temporaries."""
+    """Give the files of a room of logs that belong to a stored name: log, noted length, torn tails, temporaries."""
     log = name + JSONL
     for found in home.names():
         bare = found.removeprefix(TMP)
-        if bare == log or bare.startswith(log + TORN):
+        if bare in (log, log + LENGTH) or bare.startswith(log + TORN):
             yield found
 
 
@@ -167,7 +167,11 @@ def _remove_runs(layout: Layout, note: Deletion, freed: Freed) -> None:
     for room in (TURNS, RECORDS, MEMORIES):
         with layout.room(room) as home:
             if home is not None:
+                if room == TURNS:
+                    forget_length(home, note.name + JSONL)
                 _rewrite(home, note.name + JSONL, drop, freed)
+                if room == TURNS:
+                    note_length(home, note.name + JSONL)
     with layout.room(RESULTS) as results:
         home = results.child(note.name) if results is not None else None
         if home is not None:

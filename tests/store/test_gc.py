@@ -54,7 +54,7 @@ def test_the_whole_cascade_goes(disk: Path, store_dir: Path) -> None:
 
     assert mine(disk, "s-1") == {}
     assert tree(store_dir) == {p: f for p, f in before.items() if "/s-1" not in p} | {"/.trash": (0o040700, "")}
-    assert (freed.files, freed.bytes) == (len(plan[0].files), plan[0].bytes) == (5, freed.bytes)
+    assert (freed.files, freed.bytes) == (len(plan[0].files), plan[0].bytes) == (6, freed.bytes)
     assert freed.bytes > 9000
     assert store.sessions() == sorted(scene.session for scene in SCENES[1:])
     assert damage(store) == []
@@ -224,7 +224,8 @@ def test_a_named_session_goes_whole_although_the_removal_of_a_run_has_begun(disk
     freed = apply_gc(half_trimmed, [planned])
 
     assert planned.runs is None
-    assert freed.bytes == planned.bytes
+    assert freed.files == len(planned.files)
+    assert planned.bytes - freed.bytes in (0, 1)  # finishing what was begun notes a length with a digit less
     assert mine(disk, "s-1") == {}
     assert half_trimmed.sessions() == []
 

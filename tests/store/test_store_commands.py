@@ -35,8 +35,8 @@ def test_gc_says_what_goes_before_and_after(state: Path, capsys: pytest.CaptureF
     assert run(["gc", "s-1"]) == 0
 
     shown = capsys.readouterr()
-    assert shown.err.startswith("s-1: 5 files, ")
-    assert shown.out.startswith("removed 5 files, freed ")
+    assert shown.err.startswith("s-1: 6 files, ")
+    assert shown.out.startswith("removed 6 files, freed ")
     assert "s-1" not in open_store(state).sessions()
 
 
@@ -213,7 +213,7 @@ def test_the_beginning_of_an_id_is_enough(state: Path, capsys: pytest.CaptureFix
     assert run(["verify", "s"]) == 0
     assert "checked 1 session, " in capsys.readouterr().out
     assert run(["gc", "s"]) == 0
-    assert capsys.readouterr().err.startswith("s-1: 5 files, ")
+    assert capsys.readouterr().err.startswith("s-1: 6 files, ")
     assert "s-1" not in open_store(state).stored_names()
 
 
