@@ -158,6 +158,18 @@ class LineCounts:
     ignored: Mapping[str, int] = field(default_factory=dict)
     skipped: tuple[SkippedLine, ...] = ()
 
+    def __add__(self, other: LineCounts) -> LineCounts:
+        """Give the account of two parts of a file as one."""
+        kinds = sorted(self.ignored.keys() | other.ignored.keys())
+        return LineCounts(
+            total=self.total + other.total,
+            used=self.used + other.used,
+            recovered=self.recovered + other.recovered,
+            blank=self.blank + other.blank,
+            ignored={kind: self.ignored.get(kind, 0) + other.ignored.get(kind, 0) for kind in kinds},
+            skipped=self.skipped + other.skipped,
+        )
+
     def skipped_by_reason(self) -> dict[str, int]:
         """Count the skipped lines by reason, in the order of the reasons' names."""
         counts: dict[str, int] = {}

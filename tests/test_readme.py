@@ -65,11 +65,12 @@ def test_the_exit_statuses_are_those_of_the_errors() -> None:
 
 
 def test_the_tests_behind_the_promises_are_there() -> None:
-    """Each promise of the store names the test that holds it."""
-    named = re.findall(r"`(test_\w+\.py)(?:::(test_\w+))?`", README)
+    """Each promise of the store names the test that holds it: each file that is named is there, each test too."""
+    named = re.findall(r"`(?=test_)(?:(test_\w+\.py)(?:::)?)?(test_\w+)?`", README)
     assert len(named) > 10
+    assert len(named) == README.count("`test_")
     for file, function in named:
-        found = list((ROOT / "tests").rglob(file))
+        found = list((ROOT / "tests").rglob(file or "test_*.py"))
         assert found, file
         assert not function or any(f"def {function}(" in path.read_text() for path in found), (file, function)
 

@@ -82,7 +82,9 @@ def gc(
     if everything or older_than is not None or keep_runs is not None:
         _confirm(plan, yes)
     freed = apply_gc(store, plan, wait)
-    runs = sum(len(planned.runs) for planned in plan if planned.runs is not None)
+    runs = sum(len(p.runs) for p in plan if p.runs is not None and p.session not in freed.stayed)
+    for session in freed.stayed:
+        print(f"{safe(session)}: stays, it was written after this was planned", file=sys.stderr)
     removed = [quantity(runs, "run")] * bool(runs) + [quantity(freed.files, "file")] * bool(freed.files or not runs)
     _answer(as_json, plan, freed, [f"removed {' and '.join(removed)}, freed {size(freed.bytes)}"])
     if freed.kept:
@@ -145,5 +147,6 @@ def _answer(as_json: bool, plan: Sequence[PlannedSession], freed: Freed | None, 
         "freed_files": None if freed is None else freed.files,
         "freed_bytes": None if freed is None else freed.bytes,
         "left": [] if freed is None else freed.kept,
+        "stayed": [] if freed is None else freed.stayed,
     }
     print(encode(root_document("gc", {}, [planned.to_json() for planned in plan], **more), indent=True).decode())

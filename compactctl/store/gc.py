@@ -7,7 +7,7 @@ name, whole or not at all whatever happens meanwhile (trash.py), and never while
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compactctl.context.naming import RESULTS
@@ -41,13 +41,18 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSession:
-    """What gc would do to one session: remove it, or (``runs``) some of its runs; ``foreign`` paths would stay."""
+    """What gc would do to one session: remove it, or (``runs``) some of its runs; ``foreign`` paths would stay.
+
+    ``unfinished`` says that an earlier gc has begun this. With ``limit`` it happens only if the session was last
+    written before that time.
+    """
 
     session: str
     deletion: Deletion
     files: tuple[PlannedFile, ...]
     foreign: tuple[str, ...] = ()
     unfinished: bool = False
+    limit: float | None = None
 
     @property
     def bytes(self) -> int:
@@ -89,23 +94,27 @@ class Selection:
 def plan_gc(store: Store, selection: Selection) -> tuple[PlannedSession, ...]:
     """Say what gc would do, without writing anything.
 
-    Deletions that an earlier gc began and did not finish come first. Raises NothingMatchedError where any named session
-    is unknown, UnsafeStoreError where a link stands in the way, UsageError where nothing was selected.
+    What an earlier gc began and did not finish comes first; where more of that session is wanted, with it. Raises
+    NothingMatchedError where any named session is unknown, UnsafeStoreError where a link stands in the way, UsageError
+    where nothing was selected.
     """
     if not (selection.sessions or selection.all or selection.older_than is not None or selection.keep_runs is not None):
         raise UsageError("name the sessions to remove, or give --all, --older-than or --keep-runs")
     if selection.sessions and selection.all:
         raise UsageError("name sessions or give --all, not both")
     notes = written_down(store.layout)
-    begun = [_planned(store, note, unfinished=True) for note in notes.values()]
     names = _named(store, selection.sessions, notes) if selection.sessions else store.stored_names()
-    # A session that is half-way gone is finished; what is wanted of it beyond that is for the next gc.
-    wanted = [name for name in names if name not in notes]
-    if selection.older_than is not None:
-        limit = selection.now - selection.older_than
+    wanted = [name for name in names if name not in notes or notes[name].drop is not None]
+    limit = None if selection.older_than is None else selection.now - selection.older_than
+    if limit is not None:
         wanted = [name for name in wanted if last_written(store.layout, name) < limit]
-    planned = (_planned(store, _deletion(store, name, selection.keep_runs)) for name in wanted)
-    return (*begun, *(p for p in planned if p.runs is None or p.runs))
+    deletions = [_deletion(store, name, selection.keep_runs, notes.get(name)) for name in wanted]
+    more = [deletion for deletion in deletions if deletion is not None]
+    begun = notes.keys() - {deletion.name for deletion in more}
+    return (
+        *(_planned(store, note, unfinished=True) for name, note in notes.items() if name in begun),
+        *(replace(_planned(store, deletion), limit=limit) for deletion in more),
+    )
 
 
 def _named(store: Store, sessions: Iterable[str], begun: Iterable[str]) -> list[str]:
@@ -122,13 +131,15 @@ def _named(store: Store, sessions: Iterable[str], begun: Iterable[str]) -> list[
     return list(names)
 
 
-def _deletion(store: Store, name: str, keep_runs: int | None) -> Deletion:
+def _deletion(store: Store, name: str, keep_runs: int | None, begun: Deletion | None) -> Deletion | None:
+    """Give what is to go of a session, runs whose removal has begun included; None for nothing beyond those."""
     if keep_runs is None:
         return Deletion(name)
     runs = [run for run in store.runs(name) if run.id]
     kept = {run.id for run in [run for run in runs if run.complete][-keep_runs:]} if keep_runs else set()
-    dropped = tuple(run.id for run in runs if run.id not in kept)
-    return Deletion(name, dropped, _only_named_by(store, name, frozenset(dropped)))
+    more = [run.id for run in runs if run.id not in kept]
+    dropped = (*(begun.drop or () if begun is not None else ()), *more)
+    return Deletion(name, dropped, _only_named_by(store, name, frozenset(dropped))) if more else None
 
 
 def _only_named_by(store: Store, name: str, runs: frozenset[str]) -> tuple[str, ...]:
@@ -217,17 +228,15 @@ def apply_gc(store: Store, plan: Sequence[PlannedSession], wait: float | None = 
     """Do what was planned and say what was freed.
 
     Where any of the sessions is in use it raises LockedError before anything is removed. Each session goes whole or not
-    at all. Raises StoreError where something could not be removed; the next gc goes on from there.
+    at all; one that was to go for its age and was written since the plan stays. Raises StoreError where something could
+    not be removed; the next gc goes on from there.
     """
     total = Freed()
     layout = store.layout
     for planned in plan:
         _ask(layout, planned, wait)
     for planned in plan:
-        freed = _apply(store, planned, wait)
-        total.files += freed.files
-        total.bytes += freed.bytes
-        total.kept.extend(freed.kept)
+        total.add(_apply(store, planned, wait))
     _leave_no_trace(layout)
     return total
 
@@ -243,18 +252,23 @@ def _apply(store: Store, planned: PlannedSession, wait: float | None) -> Freed:
     layout, deletion = store.layout, planned.deletion
     with layout.make_room(LOCKS) as locks:
         lock = SessionLock.take(locks, deletion.name, planned.session, wait)
+        gone = False
         try:
+            # A question to the user lies between plan and lock: minutes, in which the session may be replayed.
+            if planned.limit is not None and last_written(layout, deletion.name) >= planned.limit:
+                return Freed(stayed=[planned.session])
+            freed = Freed()
             if not planned.unfinished:
                 _nobody_writes(layout, deletion.name)
                 if deletion.drop is not None:
                     _still(store, deletion)
+                freed.add(finish_deletion(layout, deletion.name))
                 write_down(layout, deletion)
-            freed = finish_deletion(layout, deletion.name)
-        except BaseException:
-            lock.release()
-            raise
-        lock.release(remove=deletion.drop is None)
-        return freed
+            freed.add(finish_deletion(layout, deletion.name))
+            gone = deletion.drop is None
+            return freed
+        finally:
+            lock.release(remove=gone)
 
 
 def _nobody_writes(layout: Layout, name: str) -> None:

@@ -4,6 +4,7 @@
     tool_results/<session>/<id>.txt     offloaded results
     compaction_records/<session>.jsonl  records (or in a directory of their own)
     turns/<session>.jsonl               start, turns and end of each run
+    turns/<session>.jsonl.length        how long that file was when a run had last ended
     memories/<session>.jsonl            what was extracted
     cassettes/<hash>                    replies of summarizers
     locks/<session>                     held by whoever writes
@@ -31,6 +32,7 @@ LOCKS = "locks"
 TRASH = ".trash"
 IGNORE = ".gitignore"
 JSONL = ".jsonl"
+LENGTH = ".length"
 LOGS = (RECORDS, TURNS, MEMORIES)
 
 
@@ -123,10 +125,11 @@ class Layout:
         for room in LOGS:
             with self.room(room) as logs:
                 if logs is not None:
+                    ends = (JSONL, JSONL + LENGTH) if room == TURNS else (JSONL,)
                     found.update(
-                        name.removesuffix(JSONL)
+                        name.removesuffix(LENGTH).removesuffix(JSONL)
                         for name in logs.names()
-                        if name.endswith(JSONL) and not name.startswith(".")
+                        if name.endswith(ends) and not name.startswith(".")
                     )
         return found
 

@@ -19,7 +19,6 @@ from compactctl.store.fs import Fs, chunks
 
 _SEAL = b',"sha":"'
 _TAIL = len(_SEAL) + 64 + len(b'"}')
-_HEX = frozenset(b"0123456789abcdef")
 
 # Summaries of 10 MB exist; a line beyond this is not a record but an accident, and is counted, not loaded.
 LONGEST = 256 << 20

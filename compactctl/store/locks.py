@@ -13,6 +13,8 @@ from compactctl.errors import LockedError
 from compactctl.store.fs import Dir, store_error
 
 _POLL_SECONDS = 0.05
+# A check of one session takes seconds at most, and no replay should fail because somebody looks.
+_FOR_READERS_SECONDS = 10.0
 
 
 class SessionLock:
@@ -25,13 +27,17 @@ class SessionLock:
 
     @classmethod
     def take(cls, locks: Dir, name: str, session: str, wait: float | None = None) -> Self:
-        """Take the lock for writing, waiting up to ``wait`` seconds; raises LockedError where another has it."""
-        deadline = time.monotonic() + (wait or 0.0)
+        """Take the lock for writing, waiting up to ``wait`` seconds; raises LockedError where another has it.
+
+        Those who only read are waited for in any case, for a short time.
+        """
+        begin = time.monotonic()
         while True:
             fd = locks.open_file(name, os.O_RDWR | os.O_CREAT)
             if fd is not None and cls._try(locks, name, fd, fcntl.LOCK_EX):
                 return cls(locks, name, fd)
-            if time.monotonic() >= deadline:
+            waited = time.monotonic() - begin
+            if waited >= (wait or 0.0) and (waited >= _FOR_READERS_SECONDS or cls._is_written(locks, name)):
                 raise LockedError(
                     f"session {session!r} is in use by another process: wait for it, or give --wait SECONDS"
                 )
@@ -50,6 +56,15 @@ class SessionLock:
                 )
             time.sleep(_POLL_SECONDS)
         return None
+
+    @classmethod
+    def _is_written(cls, locks: Dir, name: str) -> bool:
+        """Say whether somebody has the lock for writing: then it cannot be shared."""
+        fd = locks.open_file(name)
+        if fd is None or not cls._try(locks, name, fd, fcntl.LOCK_SH):
+            return fd is not None
+        locks.fs.close(fd)
+        return False
 
     @staticmethod
     def _try(locks: Dir, name: str, fd: int, kind: int) -> bool:

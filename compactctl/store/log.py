@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Self
 
-from compactctl.errors import LockedError
+from compactctl.errors import LockedError, StoreError
 from compactctl.store.fs import Dir, store_error
-from compactctl.store.lines import LogCounts, read_rows
+from compactctl.store.layout import LENGTH
+from compactctl.store.lines import BadLineError, LogCounts, read_rows, seal, unseal
 
 TORN = ".torn-"
 _BACK = 1 << 16
@@ -156,6 +157,42 @@ def torn_tail(home: Dir, fd: int) -> tuple[int, bytes]:
         if end >= 0:
             break
     return size - len(tail), tail
+
+
+def note_length(home: Dir, name: str) -> None:
+    """Note durably how long a file of lines is, up to its last newline; the caller holds the session's lock.
+
+    A file that is cut at the border of two lines looks whole. No crash makes one shorter than it was noted: what is
+    noted has been synced before.
+    """
+    fd = home.open_file(name)
+    if fd is None:
+        return
+    try:
+        keep, _ = torn_tail(home, fd)
+    except OSError as exc:
+        raise store_error(home.label(name), exc) from exc
+    finally:
+        home.fs.close(fd)
+    home.publish(name + LENGTH, [seal({"bytes": keep})], replace=True)
+    home.sync()
+
+
+def forget_length(home: Dir, name: str) -> None:
+    """Take the note of a file's length back, durably, before the file becomes shorter on purpose."""
+    home.unlink(name + LENGTH)
+    home.sync()
+
+
+def noted_length(home: Dir, name: str) -> int:
+    """Give the noted length of a file of lines, 0 where there is no note; raises StoreError for a damaged one."""
+    data = home.read(name + LENGTH)
+    if data is None:
+        return 0
+    try:
+        return int(unseal(data.removesuffix(b"\n"))["bytes"])
+    except (BadLineError, KeyError, TypeError, ValueError):
+        raise StoreError(f"{home.label(name + LENGTH)!r} is damaged") from None
 
 
 def _cut_torn_tail(home: Dir, name: str, fd: int) -> int:

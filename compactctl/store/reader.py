@@ -146,10 +146,6 @@ class Store:
                 home.fs.close(fd)
         return False
 
-    def last_complete_run(self, session: str) -> Run | None:
-        """Give the newest run that a report may count, None where there is none."""
-        return next((run for run in reversed(self.runs(session)) if run.complete), None)
-
     def records(self, session: str, run: Run | str) -> Records:
         """Give the records of a run, to be read one by one."""
         return Records(self, self._holding(session, RECORDS), run if isinstance(run, str) else run.id)

@@ -14,11 +14,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from compactctl.context.naming import RESULTS, SUFFIX, safe_name
-from compactctl.errors import StoreError, UnsafeStoreError
+from compactctl.errors import LockedError, StoreError, UnsafeStoreError
 from compactctl.store.fs import TMP, Dir, store_error
-from compactctl.store.layout import JSONL, LOGS, MEMORIES, RECORDS, TRASH, TURNS, Layout
+from compactctl.store.layout import JSONL, LENGTH, LOGS, MEMORIES, RECORDS, TRASH, TURNS, Layout
 from compactctl.store.lines import BadLineError, raw_lines, seal, unseal
-from compactctl.store.log import TORN, locked_file
+from compactctl.store.log import TORN, forget_length, locked_file, note_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,22 @@ class Deletion:
 
 @dataclass(slots=True)
 class Freed:
-    """What a deletion removed (files, bytes) and the paths of foreign things that it left."""
+    """What a deletion removed (files, bytes), the paths of foreign things that it left, and sessions that stayed.
+
+    A session stays where it was written after the deletion was planned and is no longer as old as was asked for.
+    """
 
     files: int = 0
     bytes: int = 0
     kept: list[str] = field(default_factory=list)
+    stayed: list[str] = field(default_factory=list)
+
+    def add(self, other: Freed) -> None:
+        """Take up what another deletion did."""
+        self.files += other.files
+        self.bytes += other.bytes
+        self.kept.extend(other.kept)
+        self.stayed.extend(other.stayed)
 
 
 def note_name(name: str) -> str:
@@ -49,9 +60,13 @@ def note_name(name: str) -> str:
 
 
 def write_down(layout: Layout, deletion: Deletion) -> None:
-    """Publish a deletion durably; from here on it happens, whatever comes between."""
+    """Publish a deletion durably; from here on it happens, whatever comes between.
+
+    Raises LockedError where another one has begun, which would be done in place of this one.
+    """
     with layout.make_room(TRASH) as trash, trash.alone():
-        trash.publish(note_name(deletion.name), [deletion.to_line()])
+        if not trash.publish(note_name(deletion.name), [deletion.to_line()]):
+            raise LockedError(f"another removal of {deletion.name!r} has begun: run gc again")
         trash.sync()
 
 
@@ -102,11 +117,11 @@ def finish_deletion(layout: Layout, name: str) -> Freed:
 
 
 def session_files(home: Dir, name: str) -> Iterator[str]:
-    """Give the files of a room of logs that belong to a stored name: the log, its torn tails, its temporaries."""
+    """Give the files of a room of logs that belong to a stored name: log, noted length, torn tails, temporaries."""
     log = name + JSONL
     for found in home.names():
         bare = found.removeprefix(TMP)
-        if bare == log or bare.startswith(log + TORN):
+        if bare in (log, log + LENGTH) or bare.startswith(log + TORN):
             yield found
 
 
@@ -152,7 +167,11 @@ def _remove_runs(layout: Layout, note: Deletion, freed: Freed) -> None:
     for room in (TURNS, RECORDS, MEMORIES):
         with layout.room(room) as home:
             if home is not None:
+                if room == TURNS:
+                    forget_length(home, note.name + JSONL)
                 _rewrite(home, note.name + JSONL, drop, freed)
+                if room == TURNS:
+                    note_length(home, note.name + JSONL)
     with layout.room(RESULTS) as results:
         home = results.child(note.name) if results is not None else None
         if home is not None:

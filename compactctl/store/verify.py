@@ -24,9 +24,10 @@ from compactctl.store._check_lines import (
 )
 from compactctl.store.blobs import blob_content
 from compactctl.store.fs import DIR_MODE, FILE_MODE, TMP, Dir, chunks, store_error
-from compactctl.store.layout import CASSETTES, JSONL, LOCKS, LOGS, MEMORIES, RECORDS, TRASH, TURNS
+from compactctl.store.layout import CASSETTES, JSONL, LENGTH, LOCKS, LOGS, MEMORIES, RECORDS, TRASH, TURNS
 from compactctl.store.lines import Line, LogCounts
 from compactctl.store.locks import SessionLock
+from compactctl.store.log import noted_length
 from compactctl.store.problems import Level, Problem
 from compactctl.store.reader import Store
 from compactctl.store.trash import Deletion, result_name, session_files, written_down
@@ -148,10 +149,25 @@ def _check_log_files(store: Store, room: str, name: str, counts: LogCounts, foun
     with store.layout.room(room) as home:
         if home is None:
             return
-        if room == TURNS and not counts.lines and home.look(name + JSONL) is not None:
-            found.say(Level.INFO, home.label(name + JSONL), "holds no run")
+        if room == TURNS:
+            _check_length(home, name + JSONL, counts, found)
         for entry in session_files(home, name):
             _check_entry(home, entry, found)
+
+
+def _check_length(home: Dir, log: str, counts: LogCounts, found: Verified) -> None:
+    """Check that the turns are as long as they were when a run had last ended."""
+    entry = home.look(log)
+    size = entry.st_size if entry is not None else 0
+    try:
+        missing = noted_length(home, log) - size
+    except StoreError as exc:
+        found.say(Level.ERROR, home.label(log + LENGTH), str(exc))
+        return
+    if missing > 0:
+        found.say(Level.ERROR, home.label(log), f"ends {missing} bytes too early: turns or whole runs are missing")
+    elif not counts.lines and entry is not None:
+        found.say(Level.INFO, home.label(log), "holds no run")
 
 
 def _check_entry(home: Dir, name: str, found: Verified) -> None:

@@ -21,7 +21,7 @@ from compactctl.store.fs import Dir
 from compactctl.store.layout import JSONL, LOCKS, MEMORIES, RECORDS, TURNS, Layout
 from compactctl.store.lines import seal
 from compactctl.store.locks import SessionLock
-from compactctl.store.log import AppendLog
+from compactctl.store.log import AppendLog, note_length
 from compactctl.store.offloader import FileOffloader
 from compactctl.store.trash import finish_deletion, sweep_temporaries
 
@@ -230,6 +230,7 @@ class RunWriter:
             offloader.sync()
         self._turn_log.append([seal(line)], sync=True)
         self._ended = True
+        note_length(self._turn_log.home, self._turn_log.name)
 
     def _recount(self) -> None:
         """Take the counts from the files: a signal may have come between a line and its count. Raises StoreError."""

@@ -13,6 +13,7 @@ from compactctl.model import (
     Origin,
     RecordedCompaction,
     ToolCall,
+    changed,
 )
 from compactctl.transcripts._blocks import (
     ROLE_OF,
@@ -73,6 +74,19 @@ class Chat:
         self.open = False
         if self._fold is not None:
             self._fold.close()
+
+    def charge(self, since: int, usage: Any, model: Any) -> None:
+        """Give the last reply among the messages from ``since`` on what its container says, where it says none itself.
+
+        Ends the reply in work.
+        """
+        self.close()
+        for at in range(len(self.messages) - 1, since - 1, -1):
+            reply = self.messages[at]
+            if reply.role == ASSISTANT:
+                told = usage_of(usage) if reply.usage is None else reply.usage
+                self.messages[at] = changed(reply, usage=told, model=reply.model or as_text(model))
+                return
 
     def warnings(self) -> list[str]:
         """Give a sentence about each role that is none of the four."""

@@ -25,9 +25,9 @@ class Rows:
     """The objects of a file of JSON lines, in file order.
 
     A line counts as used unless the loader says otherwise while it holds the line's object: ``ignore(kind)`` for a
-    line that carries no message, ``skip(reason)`` for one that cannot be used. ``line`` is the number of the line that
-    the last object came from. ``counts()`` gives the account since it was last asked, so that the accounts of the
-    sessions of one file add up to the file.
+    line that carries no message, ``skip(reason)`` for one that cannot be used, ``hand_over()`` for one that it counts
+    itself, for another session. ``line`` is the number of the line that the last object came from. ``counts()`` gives
+    the account since it was last asked, so that the accounts of the sessions of one file add up to the file.
     """
 
     def __init__(self, source: Source) -> None:
@@ -39,6 +39,7 @@ class Rows:
         self._told = 0  # the last line that has its place in the account
         self._blank = 0
         self._recovered = 0
+        self._handed_over = 0
         self._ignored: dict[str, int] = {}
         self._skipped: list[SkippedLine] = []
         self._damaged_line = 0  # the last line out of which something was recovered
@@ -51,6 +52,14 @@ class Rows:
         if self._told != self.line:
             self._told = self.line
             self._ignored[kind] = self._ignored.get(kind, 0) + lines
+
+    def hand_over(self) -> int:
+        """Leave the line in work out of the account; give how many lines that are: 0 where it has its place already."""
+        if self._told == self.line:
+            return 0
+        self._told = self.line
+        self._handed_over += 1
+        return 1
 
     def skip(self, reason: str) -> None:
         """Count the line in work as one that could not be used."""
@@ -65,7 +74,7 @@ class Rows:
 
     def counts(self, *, before: bool = False) -> LineCounts:
         """Give the account of the lines since the last call; ``before`` leaves the line in work to the next one."""
-        total = self.line - self._counted - before
+        total = self.line - self._counted - before - self._handed_over
         skipped = tuple(self._skipped)
         later = int(before and self._damaged_line == self.line)
         recovered = self._recovered - later
@@ -78,7 +87,7 @@ class Rows:
             skipped=skipped,
         )
         self._counted = self.line - before
-        self._blank, self._recovered = 0, later
+        self._blank, self._recovered, self._handed_over = 0, later, 0
         self._ignored, self._skipped = {}, []
         return counts
 

@@ -84,21 +84,26 @@ class ItemFold:
             return kind
         return ""
 
-    def usage(self, usage: Usage, *, next_call: bool) -> None:
-        """Take the usage of a model call.
+    def usage(self, usage: Usage, *, next_call: bool) -> bool:
+        """Take the usage of a model call; False where it is that of none which is a reply here.
 
-        It belongs to the reply in work, which is over then; where none is, to the last reply that has no usage; and to
-        the next one where ``next_call`` says that this call has begun (some versions write the usage first).
+        It belongs to the reply in work, which is over then; where none is, to the next one if ``next_call`` says that
+        this call has begun (some versions write the usage first), otherwise to the last one if that has none yet.
         """
-        if self._content is not None:
+        if self._content is not None or next_call:
             self._waiting = usage
             self.close()
-            return
+            return True
         last = next((i for i in range(len(self.messages) - 1, -1, -1) if self.messages[i].role == ASSISTANT), None)
-        if last is not None and not next_call and self.messages[last].usage is None:
-            self.messages[last] = changed(self.messages[last], usage=usage)
-        else:
-            self._waiting = usage
+        if last is None or self.messages[last].usage is not None:
+            return False
+        self.messages[last] = changed(self.messages[last], usage=usage)
+        return True
+
+    def call_over(self) -> None:
+        """End the reply in work, and forget the usage of a call that gave none: it is not that of the next reply."""
+        self.close()
+        self._waiting = None
 
     def close(self) -> None:
         """End the reply in work."""

@@ -60,7 +60,7 @@ class _Rollout:
         if kind == "session_meta":
             self._meta(payload)
         elif kind == "turn_context":
-            self.fold.close()
+            self.fold.call_over()
             self.model = self.fold.model = as_text(payload.get("model")) or self.model
             self._call_begun = True
         return kind
@@ -103,11 +103,10 @@ class _Rollout:
         if seen == self._total or usage is None:
             return "event_msg/token_count"
         self._total = seen
-        self.fold.usage(usage, next_call=self._call_begun)
-        return ""
+        return "" if self.fold.usage(usage, next_call=self._call_begun) else "event_msg/token_count"
 
     def _compacted(self, payload: Row, timestamp: str | None) -> None:
-        self.fold.close()
+        self.fold.call_over()  # the call that wrote the summary is no reply of the session
         history = payload.get("replacement_history")
         if isinstance(history, list):
             replaced = ItemFold()

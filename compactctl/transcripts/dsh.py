@@ -40,6 +40,9 @@ class _Log:
         self.header: Row = {}
         self.messages: list[Message] = []  # all that was appended: the session as it was before any compaction
         self.surface: list[_Node] = []  # what the model saw
+        self._places: dict[int, int] = {}  # number of an event -> its place on the surface
+        self._pruning = False  # whether a pass of prunes is in work
+        self._cleared: list[str] = []  # the results that it has shortened
         self.compactions: list[RecordedCompaction] = []
         self.system: Message | None = None
         self.model = ""
@@ -67,6 +70,7 @@ class _Log:
                 self._surface(kind, seq, row, data, rows)
             elif not self._other(kind, data):
                 rows.ignore(kind or "no type")
+        self._end_pass()
 
     def _number(self, kind: str, row: Row) -> int:
         """Give the number of an event; a packed row stands for as many as it holds deltas."""
@@ -85,43 +89,54 @@ class _Log:
         op = row.get("surfaceOp")
         node = _Node(seq, made)
         if op == "append" or op is None:
+            if made:
+                self._end_pass()
             self.messages.extend(made)
+            self._places[seq] = len(self.surface)
             self.surface.append(node)
             self.calls += kind == "assistant/message"
-        elif isinstance(op, dict) and op.get("op") == "replace" and self._replace(op, node):
-            self._replaced(kind, made)
+        elif isinstance(op, dict) and op.get("op") == "replace" and (span := self._span(op)) is not None:
+            if kind == "user/message":
+                self._end_pass()
+                self._replace(span, node)
+                self.compactions.append(replace(self._compaction("full"), replacement=self._seen()))
+            else:
+                self._replace(span, node)
+                if not self._pruning:
+                    self._pruning = True
+                    self.compactions.append(self._compaction("micro"))
+                self._cleared.extend(message.tool_call_id for message in made)
         else:
             self.warnings.append(f"line {rows.line}: a surface operation that does not fit was left out")
             rows.ignore("surfaceOp")
 
-    def _replace(self, op: Row, node: _Node) -> bool:
-        start = count_of(op.get("startSeq", op.get("start")))
-        end = count_of(op.get("endSeq", op.get("end")))
-        places = {node.seq: place for place, node in enumerate(self.surface)}
-        if start not in places or end not in places or places[start] > places[end]:
-            return False
-        self.surface[places[start] : places[end] + 1] = [node]
-        return True
+    def _span(self, op: Row) -> range | None:
+        """Give the places on the surface that an operation replaces, None where it fits none."""
+        first, last = (count_of(op.get(f"{name}Seq", op.get(name))) for name in ("start", "end"))
+        if first is None or last is None:
+            return None
+        start, end = self._places.get(first), self._places.get(last)
+        return None if start is None or end is None or start > end else range(start, end + 1)
 
-    def _replaced(self, kind: str, made: tuple[Message, ...]) -> None:
-        replacement = tuple(message for node in self.surface for message in node.messages)
-        full = kind == "user/message"
-        cleared = () if full else tuple(message.tool_call_id for message in made)
-        last = self.compactions[-1] if self.compactions else None
-        at = len(self.messages)
-        if last is not None and not full and last.kind == "micro" and last.at == at:  # one pass prunes many results
-            self.compactions[-1] = replace(last, replacement=replacement, cleared=last.cleared + cleared)
-            return
-        self.compactions.append(
-            RecordedCompaction(
-                "full" if full else "micro",
-                self._trigger,
-                at=at,
-                before_model_call=self.calls,
-                replacement=replacement,
-                cleared=cleared,
-            )
-        )
+    def _replace(self, span: range, node: _Node) -> None:
+        for gone in self.surface[span.start : span.stop]:
+            self._places.pop(gone.seq, None)
+        self.surface[span.start : span.stop] = [node]
+        # Prunes replace one message each; only a summary moves those behind it.
+        moved = self.surface[span.start :] if len(span) > 1 else [node]
+        self._places.update((kept.seq, place) for place, kept in enumerate(moved, start=span.start))
+
+    def _seen(self) -> tuple[Message, ...]:
+        return tuple(message for node in self.surface for message in node.messages)
+
+    def _compaction(self, kind: str) -> RecordedCompaction:
+        return RecordedCompaction(kind, self._trigger, at=len(self.messages), before_model_call=self.calls)
+
+    def _end_pass(self) -> None:
+        """Give the compaction of the prunes in work what they left: one pass prunes many results."""
+        if self._pruning:
+            self.compactions[-1] = replace(self.compactions[-1], replacement=self._seen(), cleared=tuple(self._cleared))
+            self._pruning, self._cleared = False, []
 
     def _other(self, kind: str, data: Row) -> bool:
         """Take an event that carries no message; whether it was of use is the answer."""

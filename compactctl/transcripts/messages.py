@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactctl.errors import EmptyTranscriptError
+from compactctl.errors import EmptyTranscriptError, InputError
 from compactctl.model import LineCounts, Message, Session, SkippedLine
 from compactctl.transcripts._blocks import as_text, behind_system, count_of, system_message
 from compactctl.transcripts._chat import Chat, is_spoken
@@ -17,6 +17,7 @@ from compactctl.transcripts._spec import FormatSpec, Head, Input, Layout, collec
 # Where the list of messages lies in a document or a line; the first that holds one is taken.
 _PLACES = ("messages", "history", "traj", "trajectory", "conversation", "conversations", "input", "items")
 _IDS = ("session_id", "sessionId", "conversation_id", "trajectory_id", "instance_id", "id")
+_MOST_KINDS = 5  # of what was left out that a warning names
 _LOOK = 20  # messages of a list that are looked at to tell it from another list
 
 
@@ -26,22 +27,27 @@ class _Draft:
 
     about: Row
     chat: Chat = field(default_factory=Chat)
+    rows: int = 0  # of the lists that were taken
+    ignored: dict[str, int] = field(default_factory=dict)  # those that carried no message, by kind
 
-    def add_all(self, rows: list[Any]) -> dict[str, int]:
-        """Take the rows of a list; give how many carried no message, by kind."""
-        ignored: dict[str, int] = {}
+    def add_all(self, rows: list[Any]) -> None:
+        """Take the rows of a list."""
+        self.rows += len(rows)
         for row in rows:
             kind = self.chat.add(row) if isinstance(row, dict) else "not an object"
             if kind:
-                ignored[kind] = ignored.get(kind, 0) + 1
-        return dict(sorted(ignored.items()))
+                self.ignored[kind] = self.ignored.get(kind, 0) + 1
 
 
 def _place(container: Any) -> str | None:
     """Give the key under which a container holds its messages."""
     if not isinstance(container, dict):
         return None
-    return next((key for key in _PLACES if _is_conversation(container.get(key))), None)
+    found = next((key for key in _PLACES if _is_conversation(container.get(key))), None)
+    if found is None and isinstance(container.get("input"), str):
+        # A request may be the prompt itself; it is one where a reply lies beside it.
+        return "input" if any(_is_conversation(rows) for rows, _ in _replies(container, "input")) else None
+    return found
 
 
 def _is_conversation(value: Any) -> bool:
@@ -88,8 +94,31 @@ def _begins(row: Row) -> bool:
 def _drafts(rows: Rows) -> Iterator[tuple[_Draft, LineCounts, bool]]:
     """Give the sessions of a file of JSON lines, the account of their lines, and whether one is the last.
 
-    The account of lines between sessions goes to the one before them.
+    The account of lines that belong to no session goes to the session before them, at the beginning to the first one.
+    That is why each is held until the next one is there.
     """
+    held: list[tuple[_Draft, LineCounts]] = []
+    early = LineCounts()
+    try:
+        for group, lines in _groups(rows):
+            drafts = [draft for draft in group if draft.chat.messages]
+            if drafts:
+                yield from ((draft, counts, False) for draft, counts in held)
+                held = [(draft, LineCounts()) for draft in drafts]
+                held[0] = drafts[0], early + lines
+                early = LineCounts()
+            elif held:
+                held[-1] = held[-1][0], held[-1][1] + lines
+            else:
+                early += lines
+    except InputError:
+        yield from ((draft, counts, False) for draft, counts in held)
+        raise
+    yield from ((draft, counts, place == len(held)) for place, (draft, counts) in enumerate(held, start=1))
+
+
+def _groups(rows: Rows) -> Iterator[tuple[list[_Draft], LineCounts]]:
+    """Give what each line that begins sessions begins, with or without messages, and the account of its lines."""
     each = rows.through(NeutralLines())
     begin: Row | None = None
     while True:
@@ -102,10 +131,7 @@ def _drafts(rows: Rows) -> Iterator[tuple[_Draft, LineCounts, bool]]:
                 for draft in drafts:
                     _fill(draft, draft.about)
                 begin = _next_beginning(each, rows)
-        drafts = [draft for draft in drafts if draft.chat.messages]
-        for place, draft in enumerate(drafts, start=1):
-            lines = rows.counts(before=begin is not None) if place == 1 else LineCounts()
-            yield draft, lines, begin is None and place == len(drafts)
+        yield drafts, rows.counts(before=begin is not None)
         if begin is None:
             return
 
@@ -144,30 +170,35 @@ def _containers(value: Any) -> list[Row]:
     return [item if isinstance(item, dict) else {"messages": item} for item in listed]
 
 
-def _fill(draft: _Draft, container: Row) -> dict[str, int]:
+def _fill(draft: _Draft, container: Row) -> None:
     """Take the messages of a container, and the reply that some logs keep beside the request."""
     place = _place(container)
-    ignored = draft.add_all(container[place]) if place else {}
+    if place:
+        listed = container[place]
+        draft.add_all([{"role": "user", "content": listed}] if isinstance(listed, str) else listed)
+    draft.chat.close()  # a reply that ends the request is another one
+    for rows, told in _replies(container, place):
+        before = len(draft.chat.messages)
+        draft.add_all(rows)
+        draft.chat.charge(before, told.get("usage"), told.get("model"))
+
+
+def _replies(container: Row, place: str | None) -> Iterator[tuple[list[Any], Row]]:
+    """Give the rows of each reply beside the request, and the object that may say its usage and model."""
     if place == "input" and isinstance(container.get("output"), list):
-        draft.add_all(container["output"])
+        yield container["output"], container
     response = container.get("response")
-    if isinstance(response, dict):
-        for reply in _replies(response):
-            draft.chat.add(reply)
-    draft.chat.close()
-    return ignored
-
-
-def _replies(response: Row) -> list[Row]:
-    told = {"usage": response.get("usage"), "model": response.get("model")}
-    choices = response.get("choices")
+    if not isinstance(response, dict):
+        return
+    choices, output = response.get("choices"), response.get("output")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         message = choices[0].get("message")
-        return [told | message] if isinstance(message, dict) and is_spoken(message) else []
-    if is_spoken(response):
-        return [response]
-    output = response.get("output")
-    return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+        if is_spoken(message):
+            yield [message], response
+    elif is_spoken(response):
+        yield [response], response
+    elif isinstance(output, list):
+        yield output, response
 
 
 def _of_lines(source: Input) -> Iterator[Session]:
@@ -188,14 +219,15 @@ def _of_document(source: Input) -> Iterator[Session]:
 
 
 def _of_container(container: Row, torn: bool) -> tuple[_Draft, LineCounts]:
-    """Read a container; the records of its list are counted in place of lines."""
+    """Read a container; the records of its lists are counted in place of lines."""
     draft = _Draft(container)
-    ignored = _fill(draft, container)
-    place = _place(container)
-    records = len(container[place]) if place else 0
-    skipped = (SkippedLine(records + 1, 0, "torn_tail"),) if torn else ()
+    _fill(draft, container)
+    skipped = (SkippedLine(draft.rows + 1, 0, "torn_tail"),) if torn else ()
     counts = LineCounts(
-        total=records + len(skipped), used=records - sum(ignored.values()), ignored=ignored, skipped=skipped
+        total=draft.rows + len(skipped),
+        used=draft.rows - sum(draft.ignored.values()),
+        ignored=dict(sorted(draft.ignored.items())),
+        skipped=skipped,
     )
     return draft, counts
 
@@ -213,6 +245,9 @@ def _session(source: Input, draft: _Draft, lines: LineCounts, number: int | None
     if not model and "model" not in about:
         model = next((message.model for message in messages if message.model), "")
     warnings = [*chat.warnings(), *source.damage()]
+    if draft.ignored and source.head.layout is Layout.LINES:  # an account of lines has no place for them
+        kinds = ", ".join(f"{kind!r}" for kind in sorted(draft.ignored)[:_MOST_KINDS])
+        warnings.append(f"{sum(draft.ignored.values())} entries of its list carry no message ({kinds})")
     version = about.get("compactctl", VERSION)
     if version != VERSION:
         warnings.append(f"version {as_text(version)} of the neutral format was read by the rules of version {VERSION}")

@@ -16,7 +16,7 @@ from compactctl.errors import StoreError, SummarizerError
 from compactctl.model import CompactionRecord, Message, Tier, ToolCall, changed
 from compactctl.ports import SummaryReply, SummaryRequest
 from compactctl.replay import replay
-from compactctl.store import Failures, Store, open_store
+from compactctl.store import Failures, Run, Store, open_store
 from compactctl.store.fs import Fs
 from compactctl.store.problems import Level, Problem
 from compactctl.store.verify import verify
@@ -122,6 +122,11 @@ def play(root: Path, scene: Scene, fs: Fs | None = None, wait: float | None = No
     return run.failures
 
 
+def last_complete_run(store: Store, session: str) -> Run | None:
+    """Give the newest run of a session that a report counts, None where there is none."""
+    return next((run for run in reversed(store.runs(session)) if run.complete), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """What a complete run left, without what differs between two runs of the same."""
@@ -133,7 +138,7 @@ class Picture:
 
 def picture(store: Store, session: str) -> Picture | None:
     """Give the last complete run of a session, None where there is none."""
-    run = store.last_complete_run(session)
+    run = last_complete_run(store, session)
     if run is None:
         return None
     records = tuple(changed(record, id="", run="") for record in store.records(session, run))

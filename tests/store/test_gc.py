@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from compactctl.errors import LockedError, NothingMatchedError, UnsafeStoreError, UsageError
-from compactctl.store import open_store
+from compactctl.model import CompactionRecord, Tier
+from compactctl.store import Store, open_store
 from compactctl.store.gc import Selection, apply_gc, plan_gc
 from compactctl.store.trash import Deletion, write_down
 from compactctl.store.verify import verify
@@ -53,7 +54,7 @@ def test_the_whole_cascade_goes(disk: Path, store_dir: Path) -> None:
 
     assert mine(disk, "s-1") == {}
     assert tree(store_dir) == {p: f for p, f in before.items() if "/s-1" not in p} | {"/.trash": (0o040700, "")}
-    assert (freed.files, freed.bytes) == (len(plan[0].files), plan[0].bytes) == (5, freed.bytes)
+    assert (freed.files, freed.bytes) == (len(plan[0].files), plan[0].bytes) == (6, freed.bytes)
     assert freed.bytes > 9000
     assert store.sessions() == sorted(scene.session for scene in SCENES[1:])
     assert damage(store) == []
@@ -201,6 +202,81 @@ def test_a_removal_that_has_begun_is_finished_by_the_next_writer_or_gc(disk: Pat
     assert len(store.runs("s-1")) == 1
     collect(disk, Selection((SCENES[2].session,)))
     assert store.sessions() == ["s-1"]
+
+
+@pytest.fixture
+def half_trimmed(disk: Path) -> Store:
+    """A store of one session with three runs; the removal of the first has been written down and not been done."""
+    for window in range(3):
+        with open_store(disk / "state").writer("s-1", {"settings": {"window": window}}) as run:
+            if window < 2:
+                run.append(CompactionRecord(Tier.WARN, 100, 50, 4, 3, compression_ratio=0.5))
+            run.end()
+    store = open_store(disk / "state")
+    write_down(store.layout, Deletion("s-1", (store.runs("s-1")[0].id,)))
+    return store
+
+
+def test_a_named_session_goes_whole_although_the_removal_of_a_run_has_begun(disk: Path, half_trimmed: Store) -> None:
+    """What an earlier gc began is no excuse: what was named is gone afterwards, and counted with what was begun."""
+    (planned,) = plan_gc(half_trimmed, Selection(("s-1",)))
+
+    freed = apply_gc(half_trimmed, [planned])
+
+    assert planned.runs is None
+    assert freed.files == len(planned.files)
+    assert planned.bytes - freed.bytes in (0, 1)  # finishing what was begun notes a length with a digit less
+    assert mine(disk, "s-1") == {}
+    assert half_trimmed.sessions() == []
+
+
+@pytest.mark.parametrize("selection", [Selection(all=True), Selection(older_than=1, now=4e9)])
+def test_all_means_sessions_of_which_a_run_is_half_gone_too(
+    disk: Path, half_trimmed: Store, selection: Selection
+) -> None:
+    """--all and --older-than take a session whose removal of a run was begun like any other."""
+    collect(disk, selection)
+
+    assert mine(disk, "s-1") == {}
+
+
+def test_more_runs_go_than_an_earlier_gc_has_begun(disk: Path, half_trimmed: Store) -> None:
+    """--keep-runs leaves as many runs as it says, and its plan names the begun ones as well; where nothing is left to
+    do beyond those, they are finished."""
+    runs = [run.id for run in half_trimmed.runs("s-1")]
+    (finished,) = plan_gc(half_trimmed, Selection(("s-1",), keep_runs=2))
+    (more,) = plan_gc(half_trimmed, Selection(("s-1",), keep_runs=1))
+
+    freed = apply_gc(half_trimmed, [more])
+
+    assert (finished.unfinished, finished.runs) == (True, finished.deletion.drop)
+    assert more.runs == (*(finished.runs or ()), runs[0])
+    assert freed.bytes == more.bytes
+    assert [run.id for run in half_trimmed.runs("s-1")] == runs[1:]
+    assert damage(half_trimmed) == []
+
+
+def test_a_note_of_another_gc_is_never_done_in_place_of_ones_own(half_trimmed: Store) -> None:
+    """Where a removal was begun by somebody else meanwhile, one's own is refused instead of being forgotten."""
+    with pytest.raises(LockedError, match="run gc again"):
+        write_down(half_trimmed.layout, Deletion("s-1"))
+
+
+def test_a_session_that_was_replayed_after_the_plan_stays(disk: Path, store_dir: Path) -> None:
+    """--older-than looks again before it removes: what was written while the user was asked stays and is named."""
+    for path in (*store_dir.glob("*/s-1*"), *store_dir.glob("*/many*")):
+        os.utime(path, (1000, 1000))
+    store = open_store(store_dir)
+    plans = [plan_gc(store, Selection(older_than=60, now=1061.0, keep_runs=keep)) for keep in (None, 1)]
+    play(disk, SCENES[0])
+    before = mine(disk, "s-1")
+
+    freed = [apply_gc(store, plan) for plan in reversed(plans)]
+
+    assert [one.stayed for one in freed] == [["s-1"], ["s-1"]]
+    assert [len(plan) for plan in plans] == [2, 1]
+    assert mine(disk, "s-1") == before
+    assert store.sessions() == sorted([SCENES[0].session, SCENES[2].session])
 
 
 def test_a_damaged_note_of_a_removal_removes_nothing(store_dir: Path) -> None:

@@ -17,7 +17,7 @@ from compactctl.store.fs import Fs
 from compactctl.store.layout import TURNS
 from compactctl.store.writer import TURN_HEAD
 from tests.store.faults import Fault, FaultyFs
-from tests.store.scenes import SCENES, damage, play, tree
+from tests.store.scenes import SCENES, damage, last_complete_run, play, tree
 
 START = {"input_sha256": "ab", "settings": {"window": 100}}
 
@@ -45,7 +45,7 @@ def test_a_run_comes_back_as_it_was_written(disk: Path) -> None:
         run.memory({"title": "a fact"})
         run.end({"measures": {"m": None}})
 
-    found = store.last_complete_run("s")
+    found = last_complete_run(store, "s")
 
     assert found is not None
     assert found.id == run.run
@@ -93,7 +93,7 @@ def test_a_run_that_was_stopped_does_not_count(disk: Path, error: type[BaseExcep
     (found,) = store.runs("s")
     assert found.end is not None
     assert found.end["status"] == ("interrupted" if error is KeyboardInterrupt else "failed")
-    assert store.last_complete_run("s") is None
+    assert last_complete_run(store, "s") is None
     assert damage(store) == []
 
 
@@ -110,7 +110,7 @@ def test_what_could_not_be_written_is_counted_and_not_hidden(disk: Path) -> None
 
     assert (run.failures.records, run.failures.total) == (1, 1)
     assert "free some space" in run.failures.first
-    assert store.last_complete_run("s") is None
+    assert last_complete_run(store, "s") is None
     assert damage(open_store(disk / "state")) == []
 
 
@@ -128,7 +128,7 @@ def test_a_result_that_could_not_be_offloaded_is_counted_once(disk: Path) -> Non
         run.end()
 
     assert run.failures.offloads == 1
-    assert store.last_complete_run("s") is not None
+    assert last_complete_run(store, "s") is not None
 
 
 def test_two_contents_under_one_id_are_both_kept(disk: Path) -> None:
@@ -255,7 +255,7 @@ def test_the_records_of_harness9_are_one_complete_run(disk: Path) -> None:
 
     assert store.sessions() == ["h.1"]
     (run,) = store.runs("h.1")
-    assert (run.id, run.complete, store.last_complete_run("h.1")) == ("", True, run)
+    assert (run.id, run.complete, last_complete_run(store, "h.1")) == ("", True, run)
     assert [r.duration for r in store.records("h.1", run)] == [1200, 1200]
     assert not (disk / "state").exists()
 

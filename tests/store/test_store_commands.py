@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import compactctl
 from compactctl.cli.app import run
 from compactctl.cli.gc import seconds
 from compactctl.errors import UsageError
@@ -31,8 +35,8 @@ def test_gc_says_what_goes_before_and_after(state: Path, capsys: pytest.CaptureF
     assert run(["gc", "s-1"]) == 0
 
     shown = capsys.readouterr()
-    assert shown.err.startswith("s-1: 5 files, ")
-    assert shown.out.startswith("removed 5 files, freed ")
+    assert shown.err.startswith("s-1: 6 files, ")
+    assert shown.out.startswith("removed 6 files, freed ")
     assert "s-1" not in open_store(state).sessions()
 
 
@@ -209,7 +213,7 @@ def test_the_beginning_of_an_id_is_enough(state: Path, capsys: pytest.CaptureFix
     assert run(["verify", "s"]) == 0
     assert "checked 1 session, " in capsys.readouterr().out
     assert run(["gc", "s"]) == 0
-    assert capsys.readouterr().err.startswith("s-1: 5 files, ")
+    assert capsys.readouterr().err.startswith("s-1: 6 files, ")
     assert "s-1" not in open_store(state).stored_names()
 
 
@@ -226,6 +230,31 @@ def test_an_id_that_is_not_one_changes_nothing(
     assert tree(state) == before
     if status == 2:
         assert "'s-' is the beginning of " in capsys.readouterr().err
+
+
+def test_a_session_that_is_replayed_while_gc_asks_stays(state: Path) -> None:
+    """gc --older-than names the session that was replayed before the answer came, and removes nothing of it."""
+    for path in state.glob("*/*"):
+        os.utime(path, (1000, 1000))
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "compactctl", "gc", "--older-than", "1d"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(compactctl.__file__).parents[1])}
+    asked = subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, env=environment)
+    os.close(theirs)
+    said = b""
+    while b"Remove them?" not in said:
+        said += os.read(ours, 65536)
+    play(state.parent, SCENES[0])
+    os.write(ours, b"y\n")
+    out, _ = asked.communicate(timeout=60)
+    said += os.read(ours, 65536)
+    os.close(ours)
+
+    assert asked.returncode == 0
+    assert b"s-1: stays, it was written after this was planned" in said
+    assert b"removed " in out
+    assert open_store(state).sessions() == ["s-1"]
+    assert len(open_store(state).runs("s-1")) == 2
 
 
 def test_one_damage_is_one_line(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from compactctl.errors import LockedError, NothingMatchedError
 from compactctl.model import Anchor, AnchorType, CompactionRecord, OffloadEntry, Tier, changed
 from compactctl.store import FileBlobs, open_store
+from compactctl.store.gc import Selection, apply_gc, plan_gc
 from compactctl.store.lines import seal
 from compactctl.store.problems import Level
 from compactctl.store.repair import apply_repair, plan_repair
@@ -94,22 +95,48 @@ def test_a_flip_in_any_offloaded_file_is_detected(disk: Path, record_property: R
 
 @pytest.mark.parametrize("room", ["compaction_records", "turns", "memories", "tool_results"])
 def test_truncation_at_every_byte_is_detected(disk: Path, room: str, record_property: Record) -> None:
-    """Wherever a file ends too early, verify notices, at line borders as well."""
+    """Wherever a file ends too early, verify calls it damage: at line borders too, where a whole run is gone of which
+    nothing else is stored, and where nothing is left."""
     store = open_store(disk / "state")
     play(disk, SCENES[0])
+    with store.writer("s-1", START) as run:
+        run.end()
     file = next(path for path in sorted((disk / "state" / room).rglob("*")) if path.is_file())
 
     with bytes_of(file) as (fd, pristine):
         sizes = range(0, len(pristine), 37 if room == "tool_results" and not TORTURE else 1)
         for size in sizes:
             os.ftruncate(fd, size)
-            # The end line of the last run is all that says how long turns should be: without it the run is unfinished.
-            found = verify(store, ["s-1"]).problems
-            assert found, size
-            assert room == "turns" or any(problem.level is Level.ERROR for problem in found), size
+            assert verify(store, ["s-1"]).count(Level.ERROR), size
             os.pwrite(fd, pristine[size:], size)
 
     record_property("store: truncations detected", len(sizes))
+
+
+def test_turns_that_are_gone_are_detected(disk: Path) -> None:
+    """Turns without any record beside them are missed when they are cut to nothing, removed, or when old runs went
+    before; a note of their length that is damaged is damage. The next replay is whole again, and gc takes all."""
+    store = open_store(disk / "state")
+    for window in (1, 2):
+        with store.writer("s", {"settings": {"window": window}}) as run:
+            run.end()
+    apply_gc(store, plan_gc(store, Selection(("s",), keep_runs=1)))
+    turns = disk / "state/turns/s.jsonl"
+    assert verify(store).problems == []
+
+    with bytes_of(turns) as (fd, pristine):
+        os.ftruncate(fd, 0)
+        assert [problem.level for problem in damage(store)] == [Level.ERROR]
+    assert turns.read_bytes() == pristine
+    turns.unlink()
+    assert [(problem.level, "too early" in problem.text) for problem in damage(store)] == [(Level.ERROR, True)]
+    Path(f"{turns}.length").write_text("{}")
+    assert ["damaged" in problem.text for problem in damage(store)] == [True]
+    with store.writer("s", START) as run:
+        run.end()
+    assert verify(store).problems == []
+    apply_gc(store, plan_gc(store, Selection(("s",))))
+    assert list(turns.parent.iterdir()) == []
 
 
 def rewritten(path: Path, change: Callable[[list[dict[str, object]]], list[dict[str, object]]]) -> None:

@@ -118,6 +118,36 @@ def test_usage_before_the_reply(tmp_path: Path) -> None:
     assert [m.usage for m in session.messages if m.role == "assistant"] == [Usage(5, 1, 2), Usage(9, 1, 2)]
 
 
+def test_the_usage_of_a_call_that_is_no_reply(tmp_path: Path) -> None:
+    """The call that wrote a summary, or was stopped before it said anything, is none of the replies: its usage goes to
+    none of them, whatever is written first, and shifts no later one."""
+    stopped: dict[str, Any] = {"type": "event_msg", "payload": {"type": "turn_aborted"}}
+    compacted = {"type": "compacted", "payload": {"message": "in short"}}
+    begin = [META, said("user", "go"), said("assistant", "one"), tokens(5, 5)]
+    behind = [*begin, tokens(95_005, 95_000), compacted, said("assistant", "two"), stopped, said("user", "again")]
+    behind += [call("t1"), output("t1", "x"), tokens(95_014, 9), said("assistant", "done"), tokens(95_030, 16)]
+    first = [*begin, context("gpt"), tokens(95_005, 95_000), compacted, said("assistant", "two"), stopped]
+    first += [context("gpt"), tokens(95_014, 9), stopped, said("user", "again"), context("gpt"), said("assistant", "x")]
+
+    loaded = [read(tmp_path / "x", rows) for rows in (behind, first)]
+
+    assert [[m.usage and m.usage.prompt for m in s.messages if m.role == "assistant"] for s in loaded] == [
+        [5, None, 9, 16],
+        [5, None, None],
+    ]
+    assert loaded[0].lines.ignored["event_msg/token_count"] == 1  # counted as a line that carries nothing
+
+
+def test_a_reply_whose_turn_was_stopped_keeps_its_usage(tmp_path: Path) -> None:
+    """Version 0.40 writes the end of a stopped turn between the usage of its last call and the items of it."""
+    stopped = {"type": "event_msg", "payload": {"type": "turn_aborted"}}
+    rows = [META, said("user", "go"), context("gpt"), tokens(5, 5), stopped, call("t1"), output("t1", "x")]
+
+    session = read(tmp_path / "x", [*rows, context("gpt"), tokens(14, 9), said("assistant", "done")])
+
+    assert [m.usage for m in session.messages if m.role == "assistant"] == [Usage(5, 1, 2), Usage(9, 1, 2)]
+
+
 def test_a_usage_without_info(tmp_path: Path) -> None:
     """A refresh of rate limits carries no usage."""
     empty = {"type": "event_msg", "payload": {"type": "token_count", "info": None}}

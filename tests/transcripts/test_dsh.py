@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -115,6 +116,56 @@ def test_why_it_compacted(tmp_path: Path) -> None:
 
     assert forced.compactions[0].trigger == "context-overflow"
     assert asked.compactions[0].trigger == "manual"
+
+
+def test_operations_find_what_earlier_ones_moved(tmp_path: Path) -> None:
+    """Prunes before and behind a summary are passes of their own, and later operations name what earlier ones made."""
+    rows = [
+        *WORK,
+        result("t2", "long too"),  # 8
+        result("t1", "short", {"op": "replace", "start": 7, "end": 7}),  # 9
+        result("t2", "short too", {"op": "replace", "startSeq": 8, "endSeq": 8}),  # 10
+        prompt("sum", op={"op": "replace", "start": 0, "end": 9}, kind="plugin", compactionId="c"),  # 11
+        result("t2", "", {"op": "replace", "start": 10, "end": 10}),  # 12
+        result("t3", "new"),  # 13
+        prompt("all", op={"op": "replace", "start": 11, "end": 12}, kind="plugin", compactionId="d"),  # 14
+        result("t3", "", {"op": "replace", "start": 13, "end": 13}),  # 15
+    ]
+
+    session = read(tmp_path / "x", rows)
+
+    assert [(item.kind, item.at, item.cleared) for item in session.compactions] == [
+        ("micro", 5, ("t1", "t2")),
+        ("full", 5, ()),
+        ("micro", 5, ("t2",)),
+        ("full", 6, ()),
+        ("micro", 6, ("t3",)),
+    ]
+    assert [[m.content for m in item.replacement or ()] for item in session.compactions] == [
+        ["be good", "go", "", "short", "short too"],
+        ["be good", "sum", "short too"],
+        ["be good", "sum", ""],
+        ["be good", "all", "new"],
+        ["be good", "all", ""],
+    ]
+
+
+def test_prunes_cost_what_they_change(tmp_path: Path) -> None:
+    """Four times the results in a pass of prunes take about four times as long, not sixteen times."""
+
+    def seconds(results: int) -> float:
+        made = [result(f"t{number}", "long") for number in range(results)]
+        seqs = range(1, results + 1)
+        pruned = [result(f"t{seq - 1}", "", {"op": "replace", "start": seq, "end": seq}) for seq in seqs]
+        path = tmp_path / f"{results}"
+        path.write_text("".join(json.dumps(row) + "\n" for row in [HEADER, prompt("go"), *made, *pruned]))
+        begin = process_time()
+        (session,) = load(path)
+        took = process_time() - begin
+        assert len(session.compactions[0].cleared) == results
+        return took
+
+    assert min(seconds(6000) for _ in range(3)) < 9 * min(seconds(1500) for _ in range(3))
 
 
 def test_an_operation_that_does_not_fit(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ KEYS = st.sampled_from(
     """type role content message id uuid tool_calls tool_call_id tool_use_id name input arguments function text usage
     input_tokens output_tokens prompt output cache_read is_error timestamp model parts origin sessionId agentId
     isSidechain isMeta subtype compactMetadata microcompactMetadata preTokens trigger preservedMessages uuids
+    preservedSegment headUuid tailUuid parentUuid
     compactedToolIds payload replacement_history info last_token_usage total_token_usage summary call_id data surfaceOp
     op start end seq seq0 texts source header system contextWindow turn chunk reason failure code toolCallId event kind
     replacement cleared messages history traj response choices function_call tool_call_ids metadata ts extra time
@@ -57,6 +58,8 @@ def rows(draw: st.DrawFn, name: str) -> dict[str, Any]:
         row[HOLDER[name]] = draw(st.dictionaries(KEYS, VALUES, max_size=6))
     if draw(st.booleans()):
         row["role"] = draw(WORDS)
+    if draw(st.booleans()):
+        row["isSidechain"] = True
     return row
 
 
@@ -64,7 +67,8 @@ def rows(draw: st.DrawFn, name: str) -> dict[str, Any]:
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_any_fields(tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject) -> None:
-    """Loading, counting and writing in the neutral format work for whatever was in the fields."""
+    """Whatever was in the fields: loading and writing in the neutral format work, and every line of the file stands in
+    the account of one session, no line in those of two."""
     path = tmp_path_factory.mktemp("fuzz") / "x"
     drawn = data.draw(st.lists(rows(name), max_size=6))
     path.write_bytes(b"\n".join(orjson.dumps(row) for row in [FIRST[name], *drawn]))
@@ -83,6 +87,7 @@ def test_any_fields(tmp_path_factory: pytest.TempPathFactory, name: str, data: s
         path.write_bytes(b"".join(write_neutral(session)))
         (back,) = load(path)
         assert back.messages == session.messages
+    assert sum(session.lines.total for session in sessions) == 1 + len(drawn)
 
 
 def test_integers_beyond_64_bits(tmp_path: Path) -> None:

@@ -129,6 +129,47 @@ def test_responses_items(tmp_path: Path) -> None:
     ]
 
 
+ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}
+REASONING = {"type": "reasoning", "summary": []}
+TOLD = {"model": "m", "usage": {"input_tokens": 40, "input_tokens_details": {"cached_tokens": 8}, "output_tokens": 2}}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"input": [{**GO, "type": "message"}], "output": [REASONING, ANSWER], **TOLD},
+        {"input": "go", "output": [REASONING, ANSWER], **TOLD},
+        {"input": "go", "response": {"output": [REASONING, ANSWER], **TOLD}},
+        {"input": [GO], "response": {"output": [ANSWER, {"type": "ghost"}], **TOLD}},
+    ],
+)
+def test_requests_of_the_responses_api(tmp_path: Path, document: Any, indent: int | None) -> None:
+    """The prompt may be a list or a text; the reply has the usage and the model that stand beside its items."""
+    session = read(tmp_path / "x.json", document, indent=indent)
+
+    assert [(m.role, m.content) for m in session.messages] == [("user", "go"), ("assistant", "done")]
+    assert session.messages[1].usage == Usage(40, 2, 8)
+    assert session.messages[1].model == session.model == "m"
+
+
+def test_a_reply_beside_a_request_is_a_call_of_its_own(tmp_path: Path) -> None:
+    """Its usage is not given to the reply with which the request ends; what carries no message is counted or told."""
+    document = {"input": [GO, ANSWER], "output": [ANSWER, {"type": "ghost"}, 7], **TOLD}
+    silent = {"input": [GO, ANSWER], "output": [{"type": "ghost"}], **TOLD}
+
+    session = read(tmp_path / "x.json", document, indent=1)
+    line = read(tmp_path / "y.json", document)
+    nothing = read(tmp_path / "z.json", silent, indent=1)
+
+    assert [m.usage for m in session.messages] == [None, None, Usage(40, 2, 8)]
+    assert (session.lines.total, session.lines.used) == (5, 3)
+    assert session.lines.ignored == {"ghost": 1, "not an object": 1}
+    assert (line.lines.total, line.lines.used) == (1, 1)
+    assert line.warnings == ("2 entries of its list carry no message ('ghost', 'not an object')",)
+    assert [m.usage for m in nothing.messages] == [None, None]
+
+
 def test_items_one_a_line(tmp_path: Path) -> None:
     """The same items may stand one a line; a reply that is still open at the end is not lost."""
     call = {"type": "function_call", "call_id": "t1", "name": "ls", "arguments": "{}"}
