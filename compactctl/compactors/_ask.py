@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compactctl.context.counting import Meter, MeterContext
+from compactctl.context.weights import tokens_added
 from compactctl.errors import SummarizerError
 from compactctl.model import USER, Anchor, Message
 from compactctl.ports import Summarizer, SummaryFormat, SummaryReply, SummaryRequest
@@ -50,10 +51,10 @@ def taken(reply: SummaryReply, meter: Meter, weight: int, turn: int) -> Answer:
     """Give a reply with the tokens that it took; ``weight`` is that of the messages that were read."""
     if reply.usage is not None:
         return Answer(reply.text, reply.usage.prompt, reply.usage.output, reply.notes, reply.anchors)
-    context = MeterContext(turn, False)
-    written = meter.weigh(Message(USER, reply.text))
-    read = meter.tokens(weight, context)
-    return Answer(reply.text, read, meter.tokens(written, context), reply.notes, reply.anchors)
+    read = meter.tokens(weight, MeterContext(turn, False))
+    # A prompt holds what the meter adds to every view (system prompt, tools), a reply does not.
+    written = tokens_added(meter, meter.weigh(Message(USER, reply.text)))
+    return Answer(reply.text, read, written, reply.notes, reply.anchors)
 
 
 def failure_note(error: SummarizerError) -> str:
