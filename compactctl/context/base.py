@@ -18,7 +18,7 @@ from msgspec import Struct
 from compactctl.context.counting import Meter
 from compactctl.context.naming import SUFFIX
 from compactctl.context.pairing import PairIndex
-from compactctl.model import ASSISTANT, SYSTEM, Message, byte_length
+from compactctl.model import ASSISTANT, SYSTEM, Message, ToolCall, byte_length
 
 
 class Kind(IntEnum):
@@ -78,6 +78,8 @@ class Base:
         self._large_own: dict[int, tuple[Sequence[Item], int, list[int]]] = {}
         # The ids of calls that made messages make: nearly always none.
         self.made_calls: set[str] = set()
+        # Whether a repair ever made a result up: nearly never, and then nobody need look for them.
+        self.has_stand_ins = False
         # Placeholders are the same in every replay of the session, so they are kept here under whatever shaped them.
         self.placeholders: dict[object, Any] = {}
         # Where all of one shape were made at once, they are here too, by the result that each stands for.
@@ -114,9 +116,15 @@ class Base:
         message = self.messages[index]
         if message.name or not message.tool_call_id:
             return message.name if message.tool_call_id else ""
-        caller = self.pairs.caller_before(message.tool_call_id, index)
+        call = self.call_of(index)
+        return call.name if call is not None else ""
+
+    def call_of(self, index: int) -> ToolCall | None:
+        """Give the call that a result answers, the nearest with its id before it; None where there is none."""
+        call_id = self.messages[index].tool_call_id
+        caller = self.pairs.caller_before(call_id, index)
         calls = self.messages[caller].tool_calls if caller is not None else ()
-        return next((call.name for call in reversed(calls) if call.id == message.tool_call_id), "")
+        return next((call for call in reversed(calls) if call.id == call_id), None)
 
     @property
     def lone_results(self) -> frozenset[int]:

@@ -27,6 +27,7 @@ from compactctl.model import (
     Session,
     Tier,
     ToolCall,
+    Trigger,
     Usage,
 )  # fmt: skip
 from compactctl.ports import Ports
@@ -134,6 +135,18 @@ def test_the_files_read_last_come_back() -> None:
     assert len(compactor(reread=Reread(1)).compact_force(messages)) == 3
 
 
+def test_repeated_ids_put_back_the_same_files() -> None:
+    """Harnesses that number their calls anew at each turn lose no file by it: a result answers the call before it."""
+    counts = []
+    for names in (("1", "2", "3", "4", "5", "6"), ("call_0",) * 6):
+        reads = [m for i, name in enumerate(names) for m in read(name, f"{i}.c", f"text {i}")]
+        view = compactor(reread=Reread()).compact_force([SYSTEM_MESSAGE, task(4000), *reads])
+        counts.append([m.content for m in view[2:]])
+
+    assert counts[0] == counts[1]
+    assert len(counts[0]) == 5
+
+
 def test_clearing_first_may_be_enough() -> None:
     """With the option old results of the tools that can be run again are cleared, and the summary is not needed."""
     messages = [SYSTEM_MESSAGE, *[m for i in range(8) for m in step(f"c{i}", 800, "Bash" if i else "Task")]]
@@ -235,6 +248,19 @@ def test_its_own_microcompactions_are_in_the_usage() -> None:
     base = Base([*messages, Message(ASSISTANT, "")], UsageLike())
 
     assert [count.occupied(View.before(base, turn)) for turn in (1, 2, 3, 4)] == [1100, 600, 1000, 1000]
+
+
+def test_what_was_decided_is_told_beside_what_was_recorded() -> None:
+    """Where a recorded clearing is done again at a turn with something to say, the record says both."""
+    reply = Message(ASSISTANT, "", (ToolCall("c1", "Read", "{}"),), usage=Usage(12_000, 20))
+    messages = [task(), reply, Message(TOOL, "r" * 4000, tool_call_id="c1"), Message(ASSISTANT, "done")]
+    cleared = RecordedCompaction("micro", "auto", 3, 1, cleared=("c1",))
+    session = Session("s", tuple(messages), harness="claude-code", compactions=(cleared,))
+    count = compactor(meter=UsageLike(), session=session, auto=False)
+    record = count.step(View.before(Base(messages, UsageLike()), 1), Trigger.PRESSURE).record
+
+    assert record.notes == ("manual_mark", "as_recorded")
+    assert record.error
 
 
 def test_another_harness_cleared_what_is_not_cleared_here() -> None:
