@@ -270,7 +270,12 @@ class _Reality:
         own = system + [view.made(m, Kind.REPLACED) for m in replacement]
         # What was recorded after the compaction goes on behind it.
         pristine = Standing.CHANGED if self._base.altered else Standing.SENT
-        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, pristine)
+        # What is put there may hold torn pairs of its own, and the cut may go between a call and its result: then no
+        # more is known of the view than of any list of messages.
+        cut_tears = at < len(self._base.messages) and bool(self._base.messages[at].tool_call_id)
+        tidy = not cut_tears and not any(m.tool_calls or m.tool_call_id for m in replacement)
+        weight = sum(item.weight for item in own)
+        return View(self._base, own, len(own), weight, at, max(view.hi, at), view.turn, 0, pristine, tidy)
 
 
 class _CallableModule(ModuleType):

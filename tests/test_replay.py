@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from compactctl import (
     MemoryOffloader,
@@ -28,11 +29,13 @@ from compactctl import (
 )
 from compactctl.compactors._list_face import record_of
 from compactctl.compactors.none import NoCompactor
+from compactctl.compactors.token_budget import TokenBudgetCompactor
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
 from compactctl.replay import Limits
 from compactctl.runs import Setup, Window, Workbench, run
+from tests.context.strategies import ANY, MESSAGES
 
 REAL = Path(__file__).parents[2] / "shared" / "sessions"
 
@@ -107,13 +110,16 @@ def test_input_messages_are_never_changed() -> None:
 
 def test_a_session_without_system_message_gets_a_stub_and_a_list_does_not() -> None:
     """The seeds' compactors do nothing without a system message; most transcripts hold none."""
+    # Before the last turn: 40 + 7 x 454 = 3,218 bytes = 804 tokens, 89 % of 900.
     messages = conversation(8, system=False)
-    of_list = list(replay(messages, ProgressiveCompactor(Says(), 800), "view"))
-    of_session = list(replay(Session("s", tuple(messages)), ProgressiveCompactor(Says(), 800), "view"))
+    of_list = list(replay(messages, ProgressiveCompactor(Says(), 900), "view"))
+    of_session = list(replay(Session("s", tuple(messages)), ProgressiveCompactor(Says(), 900), "view"))
 
-    assert of_list[-1].record.notes == ("no_system_message",) or of_list[-1].record.tier is Tier.EMERGENCY
+    assert of_list[-1].record.tier is of_session[-1].record.tier is Tier.FULL
+    assert of_list[-1].record.notes == ("no_system_message",)
+    assert len(of_list[-1].view) == 15
     assert of_session[-1].view[0] == Message("system", "")
-    assert len(of_session[-1].view) < len(of_list[-1].view) or of_session[-1].record.tier is Tier.EMERGENCY
+    assert len(of_session[-1].view) < 15
     assert of_session[0].record.tokens_before == of_list[0].record.tokens_before
 
 
@@ -156,6 +162,23 @@ def test_a_recorded_replacement_is_the_history() -> None:
     turns = list(replay(recorded(replacement=kept), NoCompactor(), recorded="follow"))
 
     assert [m.content for m in turns[4].view][1:3] == ["kept", "the harness's summary"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(MESSAGES, st.lists(ANY, max_size=3), st.data())
+def test_a_followed_compaction_leaves_nothing_torn(
+    messages: list[Message], replacement: list[Message], data: st.DataObject
+) -> None:
+    """Whatever a recorded compaction put in place, and wherever it fell, a replay gives what a list of it would."""
+    at = data.draw(st.integers(0, len(messages)))
+    compaction = RecordedCompaction("full", "auto", at, 0, replacement=tuple(replacement))
+    session = Session("s", tuple(messages), compactions=(compaction,))
+    budget = TokenBudgetCompactor(30, 2)
+    histories = replay(session, NoCompactor(), recorded="follow")
+    turns = replay(session, budget, "view", recorded="follow")
+
+    for history, turn in zip(histories, turns, strict=True):
+        assert list(turn.view) == budget.compact(list(history.view))
 
 
 def test_a_followed_micro_compaction_clears_its_results() -> None:
