@@ -86,8 +86,16 @@ def record_of(
         summary_text=summary_text,
         summary_input_tokens=answer.input_tokens if answer else None,
         summary_output_tokens=answer.output_tokens if answer else None,
-        dropped=max(len(before) - len(after) - max(summarized - 1, 0), 0),
+        dropped=max(len(before) - len(after) - max(summarized - 1, 0) + stand_ins_made(before, after), 0),
     )
+
+
+def stand_ins_made(before: View, after: View) -> int:
+    """Count the stand-ins that a step made: each hides in the length of the view a message that is gone."""
+    if after is before or not after.base.has_stand_ins:
+        return 0
+    known = {id(item) for item in before.own if item.kind is Kind.STAND_IN}
+    return sum(1 for item in after.own if item.kind is Kind.STAND_IN and id(item) not in known)
 
 
 class ListCompactor(ListFace):

@@ -385,6 +385,7 @@ class View(Sequence[Message]):
         return View(self.base, own, len(own), weight, lo, hi, self.turn, self.generation + 1, False, tidy, seam)
 
     def _stand_in(self, call_id: str) -> Item:
+        self.base.has_stand_ins = True
         return self.made(stand_in(call_id), Kind.STAND_IN)
 
     def _repaired_at(self, left: int, right: int) -> View:
