@@ -35,7 +35,8 @@ class DshCompactor(ListFace):
     more. Overflow (the provider rejected the request): pruned, then everything but the newest message, or the newest
     calls with their results, is summarised, whatever the size. A checkpoint that would not be smaller than what it
     replaces is refused. A summary has at most ``summary_tokens``; dsh's own cap is 8,192, the default here is the one
-    that all compactors are compared with. ``trigger`` makes every turn take one path: the vectors reach the overflow path by it.
+    that all compactors are compared with. ``trigger`` makes every turn take one path: the vectors reach the overflow
+    path by it.
 
     Raises SettingsError where the ratios contradict each other.
     """
