@@ -24,6 +24,7 @@ from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.measures._alike import with_known
 from compactctl.measures._load import load_of
 from compactctl.meters import best_meter, make_meter
+from compactctl.meters._choose import Recorded
 from compactctl.model import (
     CompactionRecord,
     OffloadEntry,
@@ -39,6 +40,7 @@ from compactctl.ports import (
     Offloader,
     Ports,
     RankSource,
+    RecordedMode,
     Span,
     StepCompactor,
     Summarizer,
@@ -71,7 +73,7 @@ class Setup:
     spec: CompactorSpec
     options: Mapping[str, Any]
     history: HistoryMode | None = None
-    recorded: str = "ignore"
+    recorded: RecordedMode = RecordedMode.IGNORE
     meter: str | None = None
     overhead: int = 0
     reserve: int = 0
@@ -87,13 +89,18 @@ class Setup:
         """The history mode: as set, else the compactor's own."""
         return self.history or self.spec.history
 
+    @property
+    def follow(self) -> bool:
+        """Whether the session's own compactions are applied where they happened."""
+        return self.recorded is RecordedMode.FOLLOW
+
     def settings(self) -> dict[str, Any]:
         """Give everything that shapes the figures, for output and hashing."""
         return {
             "compactor": self.spec.name,
             "options": dict(self.options),
             "history": str(self.mode),
-            "recorded": self.recorded,
+            "recorded": str(self.recorded),
             "meter": self.meter or self.spec.meter,
             "overhead": self.overhead,
             "reserve": self.reserve,
@@ -235,6 +242,7 @@ class Workbench:
         self._altered = altered
         self.shared: dict[str, Any] = {}
         self._bases: dict[tuple[str, bool, int], tuple[Base, tuple[RecordedCompaction, ...]]] = {}
+        self._overheads: dict[int, int] = {}
         self._meters: dict[str, Meter] = {}
         self._scales: dict[int, Scale] = {}
         self._growths: dict[int, Growth] = {}
@@ -265,6 +273,7 @@ class Workbench:
             self._bases[key] = base_of(
                 self.session, self.meter(meter), follow=follow, overhead=overhead, altered=self._altered
             )
+            self._overheads[id(self._bases[key][0])] = overhead
         return self._bases[key]
 
     def spilled(self, rule: SpillRule, offloader: OffloaderBase) -> tuple[Workbench, Spilled]:
@@ -282,9 +291,20 @@ class Workbench:
         """Give the scale of real tokens for a base."""
         if id(base) not in self._scales:
             meter = self.real[0]
-            stub = overhead_weight(meter, self.session.overhead_tokens or 0)
-            self._scales[id(base)] = Scale(base, meter, stub)
+            # A recorded overhead is that of a session without its system message, or the meter has it anyway.
+            known = (self.session.overhead_tokens or 0) if base.offset else 0
+            tokens = max(known, self.declared(self._overheads.get(id(base), 0)))
+            self._scales[id(base)] = Scale(base, meter, overhead_weight(meter, tokens))
         return self._scales[id(base)]
+
+    def declared(self, overhead: int) -> int:
+        """Give the part of an overhead that the user declared in real tokens: none where usage measured it."""
+        return 0 if isinstance(self.real[0], Recorded) else overhead
+
+    def real_source(self, overhead: int) -> str:
+        """Say what real tokens rest on."""
+        declared = self.declared(overhead)
+        return f"{self.real[1]}, {declared:,} declared overhead" if declared else self.real[1]
 
     def growth(self, base: Base) -> Growth:
         """Give what counts the decision tokens of a base over runs of turns."""
@@ -370,15 +390,15 @@ def spans(
     clock: Clock | None = None,
 ) -> Iterator[Span]:
     """Replay a session under a setup, span by span."""
-    base, compactions = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
+    base, compactions = bench.base(setup.meter or setup.spec.meter, setup.follow, setup.overhead)
     limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
-    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap, setup.recorded == "follow")
+    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap, setup.follow)
     return walk(base, compactor, plan)
 
 
 def bound_of(bench: Workbench, setup: Setup) -> Tally:
     """Count the same session without compaction; once for all setups of one base."""
-    return bench.bound(bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)[0])
+    return bench.bound(bench.base(setup.meter or setup.spec.meter, setup.follow, setup.overhead)[0])
 
 
 def run(
@@ -413,7 +433,7 @@ def run(
     compactor = compactor_for(
         bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
     )
-    base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
+    base, _ = bench.base(setup.meter or setup.spec.meter, setup.follow, setup.overhead)
     growth, scale = bench.growth(base), bench.scale(base)
     kept: list[Span] = []
     # Whoever looks at spans one by one wants each step that changed something.
@@ -424,7 +444,7 @@ def run(
             watch(span)
         if measures:
             _keep(kept, span)
-    outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound)
+    outcome = Outcome(bench.session, setup, bench.window, bench.real_source(setup.overhead), tally, bound)
     if not measures:
         return outcome
     return replace(outcome, **_judged(bench, setup, base, tuple(kept), measures, figures_only))
@@ -460,7 +480,7 @@ def _judged(
         setup.meter or setup.spec.meter,
         bench.window.source,
         setup.spec.needs_window,
-        bench.real[1],
+        bench.real_source(setup.overhead),
         setup.protect,
     )
     return {

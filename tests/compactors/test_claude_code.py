@@ -30,7 +30,7 @@ from compactctl.model import (
     Trigger,
     Usage,
 )  # fmt: skip
-from compactctl.ports import Ports
+from compactctl.ports import Ports, RecordedMode
 from compactctl.replay import replay
 from compactctl.runs import Setup, Window, Workbench, run
 from compactctl.summarizers.opaque import OpaqueSummarizer
@@ -288,7 +288,7 @@ def test_the_view_is_what_it_decides_by() -> None:
     assert abs(tally.compactions[2].tokens_before - 157_692) < 500
     assert tally.real_peak.tokens == 154_505
 
-    followed = run(bench, replace(setup, recorded="follow"), summarizer=OpaqueSummarizer()).tally
+    followed = run(bench, replace(setup, recorded=RecordedMode.FOLLOW), summarizer=OpaqueSummarizer()).tally
     assert (followed.failed_turns, followed.compactions) == (0, [])
 
 
