@@ -272,6 +272,10 @@ class OffloadEntry:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an OffloadEntry is frozen: {name}")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Copies and pickles are made as the entry was: by default they would be filled in name by name.
+        return (OffloadEntry, (*self._key(), self._sha256, self._text))
+
     def _key(self) -> tuple[str, str, str, int, int]:
         return (self.tool_call_id, self.tool_name, self.file_path, self.bytes, self.lines)
 

@@ -38,6 +38,7 @@ __all__ = [
     "RankSource",
     "RecordStore",
     "RecordedCompactor",
+    "RecordedMode",
     "Span",
     "Step",
     "StepCompactor",
@@ -56,6 +57,13 @@ class HistoryMode(StrEnum):
 
     VIEW = "view"
     WRITE_BACK = "write-back"
+
+
+class RecordedMode(StrEnum):
+    """What a replay does about the session's own compactions (DESIGN.md, Replay 6)."""
+
+    IGNORE = "ignore"  # what-if over the whole history
+    FOLLOW = "follow"  # applied where they really happened
 
 
 class SummaryFormat(StrEnum):

@@ -20,6 +20,7 @@ from compactctl.context.lived import as_cleared
 from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
 from compactctl.context.view import View
+from compactctl.context.weights import weight_reaching
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import (
     SYSTEM,
@@ -31,7 +32,18 @@ from compactctl.model import (
     Tier,
     Trigger,
 )
-from compactctl.ports import Clock, Compactor, HistoryMode, Quiet, RecordedCompactor, Span, Step, StepCompactor, Turn
+from compactctl.ports import (
+    Clock,
+    Compactor,
+    HistoryMode,
+    Quiet,
+    RecordedCompactor,
+    RecordedMode,
+    Span,
+    Step,
+    StepCompactor,
+    Turn,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +91,9 @@ def base_of(
     """Weigh a session's messages, and give the recorded compactions that the replay is to follow.
 
     Unless recorded compactions are followed, the summaries that the harness wrote are left out: the history is then
-    what it would have been without them. A Session without a system message gets a stub of ``overhead`` tokens of
-    weight first (a bare list never does). ``altered`` says that some messages are not as they were recorded.
+    what it would have been without them. A Session without a system message gets a stub first (a bare list never does).
+    ``overhead`` tokens of weight are in the stub, else in the recorded system message beside its own: tools are in
+    neither. ``altered`` says that some messages are not as they were recorded.
     """
     if not isinstance(session, Session):
         return Base(session, meter, altered=altered), ()
@@ -88,22 +101,17 @@ def base_of(
     if not follow:
         summary = Origin.RECORDED_SUMMARY
         messages = [m for m in messages if m.origin is not summary]
-    stub = None
-    if not messages or messages[0].role != SYSTEM:
-        stub = overhead_weight(meter, overhead)
-    return Base(messages, meter, stub, altered=altered), session.compactions if follow else ()
+    weight = overhead_weight(meter, overhead)
+    if messages and messages[0].role == SYSTEM:
+        base = Base(messages, meter, overhead=weight, altered=altered)
+    else:
+        base = Base(messages, meter, weight, altered=altered)
+    return base, session.compactions if follow else ()
 
 
 def overhead_weight(meter: Meter, tokens: int) -> int:
-    """Give the weight that a number of tokens has under a meter: the smallest that counts for so many."""
-    from compactctl.context.counting import MeterContext
-
-    context, high = MeterContext(0, False), 1
-    if tokens <= 0:
-        return 0
-    while meter.tokens(high, context) < tokens:
-        high *= 2
-    return bisect_left(range(high), tokens, key=lambda weight: meter.tokens(weight, context))
+    """Give the smallest weight that counts for so many tokens, what the meter counts for no message among them."""
+    return weight_reaching(meter, tokens) if tokens > 0 else 0
 
 
 def replay(
@@ -112,7 +120,7 @@ def replay(
     history: HistoryMode | str | None = None,
     clock: Clock | None = None,
     *,
-    recorded: str = "ignore",
+    recorded: RecordedMode | str = RecordedMode.IGNORE,
     overhead: int = 0,
     compact_at: Collection[int] = (),
     limits: Limits | None = None,
@@ -120,13 +128,16 @@ def replay(
     """Replay a session or a list of messages; gives exactly one Turn for each model call, in order.
 
     ``history`` is ``view`` (each turn compacts the whole recorded history) or ``write-back`` (a compaction's view is
-    the history of the next turns); None takes the compactor's own. Without a clock all durations are None.
+    the history of the next turns); None takes the compactor's own. ``recorded`` is ``ignore`` or ``follow`` (the
+    session's own compactions applied where they happened). Without a clock all durations are None. Raises ValueError
+    for a word that is none of these.
     """
     driver = as_step_compactor(compactor)
     meter: Meter = getattr(driver, "meter", None) or Bytes4()
-    base, compactions = base_of(session, meter, follow=recorded == "follow", overhead=overhead)
+    follow = RecordedMode(recorded) is RecordedMode.FOLLOW
+    base, compactions = base_of(session, meter, follow=follow, overhead=overhead)
     mode = HistoryMode(history) if history else getattr(driver, "history", HistoryMode.VIEW)
-    plan = Plan(mode, compactions, frozenset(compact_at), limits, clock=clock, follow=recorded == "follow")
+    plan = Plan(mode, compactions, frozenset(compact_at), limits, clock=clock, follow=follow)
     for span in walk(base, driver, plan):
         yield Turn(span.turn, span.records, span.view, span.failed)
 
@@ -270,7 +281,12 @@ class _Reality:
         own = system + [view.made(m, Kind.REPLACED) for m in replacement]
         # What was recorded after the compaction goes on behind it.
         pristine = Standing.CHANGED if self._base.altered else Standing.SENT
-        return View(self._base, own, len(own), sum(i.weight for i in own), at, max(view.hi, at), view.turn, 0, pristine)
+        # What is put there may hold torn pairs of its own, and the cut may go between a call and its result: then no
+        # more is known of the view than of any list of messages.
+        cut_tears = at < len(self._base.messages) and bool(self._base.messages[at].tool_call_id)
+        tidy = not cut_tears and not any(m.tool_calls or m.tool_call_id for m in replacement)
+        weight = sum(item.weight for item in own)
+        return View(self._base, own, len(own), weight, at, max(view.hi, at), view.turn, 0, pristine, tidy)
 
 
 class _CallableModule(ModuleType):

@@ -24,6 +24,7 @@ from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.measures._alike import with_known
 from compactctl.measures._load import load_of
 from compactctl.meters import best_meter, make_meter
+from compactctl.meters._choose import Recorded
 from compactctl.model import (
     CompactionRecord,
     OffloadEntry,
@@ -39,6 +40,7 @@ from compactctl.ports import (
     Offloader,
     Ports,
     RankSource,
+    RecordedMode,
     Span,
     StepCompactor,
     Summarizer,
@@ -68,7 +70,7 @@ class Setup:
     spec: CompactorSpec
     options: Mapping[str, Any]
     history: HistoryMode | None = None
-    recorded: str = "ignore"
+    recorded: RecordedMode = RecordedMode.IGNORE
     meter: str | None = None
     overhead: int = 0
     reserve: int = 0
@@ -85,9 +87,9 @@ class Setup:
         return self.history or self.spec.history
 
     @property
-    def follows(self) -> bool:
+    def follow(self) -> bool:
         """Whether the session's own compactions are applied where they happened."""
-        return self.recorded == "follow"
+        return self.recorded is RecordedMode.FOLLOW
 
     def settings(self) -> dict[str, Any]:
         """Give everything that shapes the figures, for output and hashing."""
@@ -95,7 +97,7 @@ class Setup:
             "compactor": self.spec.name,
             "options": dict(self.options),
             "history": str(self.mode),
-            "recorded": self.recorded,
+            "recorded": str(self.recorded),
             "meter": self.meter or self.spec.meter,
             "overhead": self.overhead,
             "reserve": self.reserve,
@@ -235,6 +237,7 @@ class Workbench:
         self._altered = altered
         self.shared: dict[str, Any] = {}
         self._bases: dict[tuple[str, bool, int], tuple[Base, tuple[RecordedCompaction, ...]]] = {}
+        self._overheads: dict[int, int] = {}
         self._meters: dict[str, Meter] = {}
         self._scales: dict[int, Scale] = {}
         self._growths: dict[int, Growth] = {}
@@ -265,6 +268,7 @@ class Workbench:
             self._bases[key] = base_of(
                 self.session, self.meter(meter), follow=follow, overhead=overhead, altered=self._altered
             )
+            self._overheads[id(self._bases[key][0])] = overhead
         return self._bases[key]
 
     def spilled(self, rule: SpillRule, offloader: OffloaderBase) -> tuple[Workbench, Spilled]:
@@ -282,9 +286,20 @@ class Workbench:
         """Give the scale of real tokens for a base."""
         if id(base) not in self._scales:
             meter = self.real[0]
-            stub = overhead_weight(meter, self.session.overhead_tokens or 0)
-            self._scales[id(base)] = Scale(base, meter, stub)
+            # A recorded overhead is that of a session without its system message, or the meter has it anyway.
+            known = (self.session.overhead_tokens or 0) if base.offset else 0
+            tokens = max(known, self.declared(self._overheads.get(id(base), 0)))
+            self._scales[id(base)] = Scale(base, meter, overhead_weight(meter, tokens))
         return self._scales[id(base)]
+
+    def declared(self, overhead: int) -> int:
+        """Give the part of an overhead that the user declared in real tokens: none where usage measured it."""
+        return 0 if isinstance(self.real[0], Recorded) else overhead
+
+    def real_source(self, overhead: int) -> str:
+        """Say what real tokens rest on."""
+        declared = self.declared(overhead)
+        return f"{self.real[1]}, {declared:,} declared overhead" if declared else self.real[1]
 
     def growth(self, base: Base) -> Growth:
         """Give what counts the decision tokens of a base over runs of turns."""
@@ -294,11 +309,11 @@ class Workbench:
 
     def bound(self, setup: Setup) -> Bound:
         """Give the session without a compactor under a setup's meter; worked out once for all setups that share it."""
-        base, compactions = self.base(setup.meter or setup.spec.meter, setup.follows, setup.overhead)
+        base, compactions = self.base(setup.meter or setup.spec.meter, setup.follow, setup.overhead)
         key = id(base), setup.reserve
         if key not in self._bounds:
             growth, scale, window = self.growth(base), self.scale(base), self.window.tokens
-            spans = uncompacted(base, scale, window - setup.reserve, compactions, follow=setup.follows)
+            spans = uncompacted(base, scale, window - setup.reserve, compactions, follow=setup.follow)
             tally = Tally()
             for span in spans:
                 tally.add(span, growth, scale)
@@ -381,9 +396,9 @@ def spans(
     clock: Clock | None = None,
 ) -> Iterator[Span]:
     """Replay a session under a setup, span by span."""
-    base, compactions = bench.base(setup.meter or setup.spec.meter, setup.follows, setup.overhead)
+    base, compactions = bench.base(setup.meter or setup.spec.meter, setup.follow, setup.overhead)
     limits = Limits(bench.window.tokens, bench.real[0], setup.reserve, setup.spec.overflow_retries, bench.scale(base))
-    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap, setup.follows)
+    plan = Plan(setup.mode, compactions, setup.compact_at, limits, skip, clock, leap, setup.follow)
     return walk(base, compactor, plan)
 
 
@@ -419,7 +434,7 @@ def run(
     compactor = compactor_for(
         bench, setup, summarizer=summarizer, offloader=offloader, clock=clock, memory_extractor=memory_extractor
     )
-    base, _ = bench.base(setup.meter or setup.spec.meter, setup.follows, setup.overhead)
+    base, _ = bench.base(setup.meter or setup.spec.meter, setup.follow, setup.overhead)
     growth, scale = bench.growth(base), bench.scale(base)
     kept: list[Span] = []
     # Whoever looks at spans one by one wants each step that changed something.
@@ -430,7 +445,7 @@ def run(
             watch(span)
         if measures:
             _keep(kept, span)
-    outcome = Outcome(bench.session, setup, bench.window, bench.real[1], tally, bound.tally)
+    outcome = Outcome(bench.session, setup, bench.window, bench.real_source(setup.overhead), tally, bound.tally)
     if not measures:
         return outcome
     return replace(outcome, **_judged(bench, setup, base, tuple(kept), bound.trace, measures, figures_only))
@@ -473,7 +488,7 @@ def _judged(
         setup.meter or setup.spec.meter,
         bench.window.source,
         setup.spec.needs_window,
-        bench.real[1],
+        bench.real_source(setup.overhead),
         setup.protect,
     )
     return {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from compactctl import (
     MemoryOffloader,
@@ -28,11 +29,13 @@ from compactctl import (
 )
 from compactctl.compactors._list_face import record_of
 from compactctl.compactors.none import NoCompactor
+from compactctl.compactors.token_budget import TokenBudgetCompactor
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.ports import CompactorSpec
+from compactctl.ports import CompactorSpec, RecordedMode
 from compactctl.registry import plugin
 from compactctl.replay import Limits
-from compactctl.runs import Setup, Window, Workbench, run
+from compactctl.runs import Outcome, Setup, Window, Workbench, run
+from tests.context.strategies import ANY, MESSAGES
 
 REAL = Path(__file__).parents[2] / "shared" / "sessions"
 
@@ -107,13 +110,16 @@ def test_input_messages_are_never_changed() -> None:
 
 def test_a_session_without_system_message_gets_a_stub_and_a_list_does_not() -> None:
     """The seeds' compactors do nothing without a system message; most transcripts hold none."""
+    # Before the last turn: 40 + 7 x 454 = 3,218 bytes = 804 tokens, 89 % of 900.
     messages = conversation(8, system=False)
-    of_list = list(replay(messages, ProgressiveCompactor(Says(), 800), "view"))
-    of_session = list(replay(Session("s", tuple(messages)), ProgressiveCompactor(Says(), 800), "view"))
+    of_list = list(replay(messages, ProgressiveCompactor(Says(), 900), "view"))
+    of_session = list(replay(Session("s", tuple(messages)), ProgressiveCompactor(Says(), 900), "view"))
 
-    assert of_list[-1].record.notes == ("no_system_message",) or of_list[-1].record.tier is Tier.EMERGENCY
+    assert of_list[-1].record.tier is of_session[-1].record.tier is Tier.FULL
+    assert of_list[-1].record.notes == ("no_system_message",)
+    assert len(of_list[-1].view) == 15
     assert of_session[-1].view[0] == Message("system", "")
-    assert len(of_session[-1].view) < len(of_list[-1].view) or of_session[-1].record.tier is Tier.EMERGENCY
+    assert len(of_session[-1].view) < 15
     assert of_session[0].record.tokens_before == of_list[0].record.tokens_before
 
 
@@ -123,6 +129,24 @@ def test_overhead_weighs_in_the_stub() -> None:
     turns = list(replay(session, NoCompactor(), overhead=500))
 
     assert turns[0].record.tokens_before == 500 + 40 // 4
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_overhead_counts_with_and_without_a_recorded_system_message(system: bool) -> None:
+    """What is declared is in every view, in decision tokens and, where no usage measured it, in real ones."""
+    session = Session("s", tuple(conversation(4, system=system)))
+    spec = plugin("compactctl.compactors", CompactorSpec, "none", "compactor")
+
+    def outcome(overhead: int) -> Outcome:
+        setup = Setup(spec, {option.name: option.default for option in spec.options}, overhead=overhead)
+        return run(Workbench(session, Window(700, "flag")), setup, summarizer=None, measures=["m2"])
+
+    without, declared = outcome(0), outcome(500)
+    assert declared.tally.peak.tokens == without.tally.peak.tokens + 500
+    assert declared.tally.real_peak.tokens == without.tally.real_peak.tokens + 500
+    # Before the last turn at least 40 + 3 x 454 = 1,402 bytes = 350 tokens: too many for the window with 500 more.
+    assert (without.tally.failed_turns, declared.tally.failed_turns > 0) == (0, True)
+    assert declared.real_source.endswith(", 500 declared overhead")
 
 
 def recorded(kind: str = "full", replacement: tuple[Message, ...] | None = None) -> Session:
@@ -156,6 +180,23 @@ def test_a_recorded_replacement_is_the_history() -> None:
     turns = list(replay(recorded(replacement=kept), NoCompactor(), recorded="follow"))
 
     assert [m.content for m in turns[4].view][1:3] == ["kept", "the harness's summary"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(MESSAGES, st.lists(ANY, max_size=3), st.data())
+def test_a_followed_compaction_leaves_nothing_torn(
+    messages: list[Message], replacement: list[Message], data: st.DataObject
+) -> None:
+    """Whatever a recorded compaction put in place, and wherever it fell, a replay gives what a list of it would."""
+    at = data.draw(st.integers(0, len(messages)))
+    compaction = RecordedCompaction("full", "auto", at, 0, replacement=tuple(replacement))
+    session = Session("s", tuple(messages), compactions=(compaction,))
+    budget = TokenBudgetCompactor(30, 2)
+    histories = replay(session, NoCompactor(), recorded="follow")
+    turns = replay(session, budget, "view", recorded="follow")
+
+    for history, turn in zip(histories, turns, strict=True):
+        assert list(turn.view) == budget.compact(list(history.view))
 
 
 def test_a_followed_micro_compaction_clears_its_results() -> None:
@@ -281,13 +322,19 @@ def test_an_unknown_history_mode_is_refused(history: str) -> None:
         list(replay(conversation(1), NoCompactor(), history))
 
 
+def test_an_unknown_way_with_recorded_compactions_is_refused() -> None:
+    """A slip of the pen is an error, not a replay of something else."""
+    with pytest.raises(ValueError, match="folow"):
+        list(replay(recorded(), NoCompactor(), recorded="folow"))
+
+
 @pytest.mark.skipif(not REAL.is_dir(), reason="the recorded sessions are not beside this checkout")
 @pytest.mark.parametrize("name", ["cc-fdd24234", "cc-3a782158"])
 def test_what_was_followed_is_what_was_sent(name: str) -> None:
     """With no compactor and the recorded compactions followed, real tokens are the recorded prompts, turn by turn."""
     session = next(iter(load(REAL / "claude-code-real" / f"{name}.jsonl.gz")))
     spec = plugin("compactctl.compactors", CompactorSpec, "none", "compactor")
-    setup = Setup(spec, {option.name: option.default for option in spec.options}, recorded="follow")
+    setup = Setup(spec, {option.name: option.default for option in spec.options}, recorded=RecordedMode.FOLLOW)
     outcome = run(Workbench(session, Window(200_000, "flag")), setup, summarizer=None, measures=["m2"])
 
     assert all(point.simulated == point.recorded for point in outcome.occupancy)

@@ -20,7 +20,7 @@ from compactctl.errors import StoreError
 from compactctl.measures import all_keys
 from compactctl.measures._spec import MeasureSpec
 from compactctl.model import Session, Tier, first_timestamp
-from compactctl.ports import Clock, HistoryMode, MeterSpec, Offloader, Span, Summarizer
+from compactctl.ports import Clock, HistoryMode, MeterSpec, Offloader, RecordedMode, Span, Summarizer
 from compactctl.registry import plugin
 from compactctl.reports._document import session_document, short_path
 from compactctl.reports._words import size
@@ -70,7 +70,7 @@ def setup_of(settings: Resolved, compact_at: frozenset[int] = frozenset()) -> Se
         spec,
         compactor_options(spec, settings.options),
         history=HistoryMode(history) if history else None,
-        recorded=settings["recorded"],
+        recorded=RecordedMode(settings["recorded"]),
         meter=settings["meter"],
         overhead=settings["overhead"],
         reserve=settings["reserve"],
@@ -224,7 +224,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
 
 def _turn_line(bench: Workbench, setup: Setup) -> Callable[[Span], Iterator[dict[str, Any]]]:
     """Make the function that gives the turn lines of a span (DESIGN.md, Store)."""
-    base, _ = bench.base(setup.meter or setup.spec.meter, setup.recorded == "follow", setup.overhead)
+    base, _ = bench.base(setup.meter or setup.spec.meter, setup.follow, setup.overhead)
     scale, composition = bench.scale(base), Composition(base)
 
     def lines(span: Span) -> Iterator[dict[str, Any]]:

@@ -219,7 +219,7 @@ def _task(session: Session, job: _Job) -> _Compared:
         "turns": outcome.tally.turns,
         "window": bench.window.tokens,
         "window_source": bench.window.source,
-        "real_tokens_from": bench.real[1],
+        "real_tokens_from": bench.real_source(settings["overhead"]),
         "compared": compared,
     }
     return _Compared(document, found, failures)

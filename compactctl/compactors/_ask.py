@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compactctl.context.counting import Meter, MeterContext
+from compactctl.context.counting import Meter
+from compactctl.context.weights import tokens_added
 from compactctl.errors import SummarizerError
 from compactctl.model import USER, Anchor, Message, SummaryCall
 from compactctl.ports import Summarizer, SummaryFormat, SummaryReply, SummaryRequest
@@ -27,7 +28,6 @@ def ask(
     meter: Meter,
     *,
     weight: int,
-    turn: int,
     format: SummaryFormat = SummaryFormat.ANCHORS,
     budget: int = 2000,
     previous: Callable[[], str] | None = None,
@@ -39,18 +39,16 @@ def ask(
     reply = summarizer.summarize(
         SummaryRequest(messages, previous=previous, anchors=anchors, format=format, budget=budget)
     )
-    return taken(reply, meter, weight, turn)
+    return taken(reply, meter, weight)
 
 
-def taken(reply: SummaryReply, meter: Meter, weight: int, turn: int) -> Answer:
+def taken(reply: SummaryReply, meter: Meter, weight: int) -> Answer:
     """Give a reply with the tokens that it took; ``weight`` is that of the messages that were read."""
     if reply.usage is not None:
         call = SummaryCall(reply.usage.prompt, reply.usage.output, charged=True)
     else:
-        context = MeterContext(turn, False)
         # What stands before every request of the session (system prompt, tools) is no part of these texts.
-        fixed = meter.tokens(0, context)
-        read, written = (meter.tokens(w, context) - fixed for w in (weight, meter.weigh(Message(USER, reply.text))))
+        read, written = (tokens_added(meter, w) for w in (weight, meter.weigh(Message(USER, reply.text))))
         call = SummaryCall(read, written)
     return Answer(reply.text, (call,), reply.notes, reply.anchors)
 

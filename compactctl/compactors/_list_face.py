@@ -70,6 +70,7 @@ def record_of(
         notes = (*notes, "not_smaller")
     tokens_before = before.tokens
     tokens_after = tokens_before if after is before else after.tokens
+    gone = len(before) - len(after) + stand_ins_made(before, after)
     return CompactionRecord(
         tier,
         tokens_before,
@@ -87,8 +88,16 @@ def record_of(
         meter=before.base.meter.name,
         summary_text=summary_text,
         summaries=answer.calls if answer else (),
-        dropped=max(len(before) - len(after) - max((summarized if replaced is None else replaced) - 1, 0), 0),
+        dropped=max(gone - max((summarized if replaced is None else replaced) - 1, 0), 0),
     )
+
+
+def stand_ins_made(before: View, after: View) -> int:
+    """Count the stand-ins that a step made: each hides in the length of the view a message that is gone."""
+    if after is before or not after.base.has_stand_ins:
+        return 0
+    known = {id(item) for item in before.own if item.kind is Kind.STAND_IN}
+    return sum(1 for item in after.own if item.kind is Kind.STAND_IN and id(item) not in known)
 
 
 class ListCompactor(ListFace):

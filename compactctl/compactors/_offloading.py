@@ -14,7 +14,7 @@ from compactctl.context.lazy import LazyMessages
 from compactctl.context.offload import SPILL_MARKER, NullOffloader, OffloaderBase
 from compactctl.context.passing import Passing
 from compactctl.context.view import View
-from compactctl.errors import OffloadError
+from compactctl.errors import CompactctlError, OffloadError
 from compactctl.model import Message, OffloadEntry
 from compactctl.ports import Offloader
 
@@ -140,7 +140,7 @@ class Offloading:
                 offloader.names.owned = view.base.owned_names
             done = offloader.offload(item.message, text, self.preview_bytes or None, tool)
         else:
-            done = offloader.offload(item.message, text)
+            done = _from_users(offloader, item.message, text)
         if done is None:
             return None
         made = self._made(view, item, *done)
@@ -166,6 +166,16 @@ class Offloading:
             m.origin,
         )
         return _Placeholder(entry, view.made(message, Kind.OFFLOADED, item.index), text)
+
+
+def _from_users(offloader: Offloader, message: Message, text: str) -> tuple[OffloadEntry, str] | None:
+    """Ask an offloader that is not the package's own; whatever it raises is a result that could not be stored."""
+    try:
+        return offloader.offload(message, text)
+    except CompactctlError:
+        raise
+    except Exception as error:
+        raise OffloadError(f"{type(error).__name__}: {error}") from error
 
 
 class Offloaded:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from json import JSONDecodeError, loads
 from typing import Any
@@ -30,31 +29,23 @@ def read_again(view: View, start: int, limits: Reread) -> list[Item]:
 
     What a file holds is what the newest reading of it gave; one that failed or is not whole any more counts like any.
     """
-    paths = _paths_by_call(view, start)
     found: dict[str, Item] = {}
     room = limits.tokens_total * BYTES_PER_TOKEN
     for position in range(len(view) - 1, start - 1, -1):
         if len(found) >= limits.files or room <= 0:
             break
         item = view.item(position)
-        path = paths.get(item.message.tool_call_id) if item.message.tool_call_id else None
-        if path is None or path in found or item.message.is_error or item.kind is not Kind.RECORDED:
+        if item.kind is not Kind.RECORDED or not item.message.tool_call_id or item.message.is_error:
+            continue
+        call = view.base.call_of(item.index)
+        path = _path(call.arguments) if call is not None and call.name in READ_TOOLS else None
+        if path is None or path in found:
             continue
         text = _clipped(item.message.content, min(room, limits.tokens_each * BYTES_PER_TOKEN))
         message = Message(USER, f"[file read again after the compaction: {path}]\n{text}", origin=Origin.HARNESS)
         found[path] = view.made(message, Kind.REPLACED)
         room -= byte_length(text)
     return list(found.values())
-
-
-def _paths_by_call(view: View, start: int) -> Mapping[str, str]:
-    paths: dict[str, str] = {}
-    for message in view.messages(start):
-        for call in message.tool_calls:
-            path = _path(call.arguments) if call.name in READ_TOOLS else None
-            if path is not None:
-                paths[call.id] = path
-    return paths
 
 
 def _path(arguments: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._fallback import BudgetFallback, Fallback, ListFallback
-from compactctl.compactors._list_face import ListFace
+from compactctl.compactors._list_face import ListFace, stand_ins_made
 from compactctl.compactors._offloading import Offloaded, Offloading
 from compactctl.compactors._tier_policy import TierPolicy
 from compactctl.context.anchors import (
@@ -29,7 +29,7 @@ from compactctl.context.passing import Pass
 from compactctl.context.provenance import with_origins
 from compactctl.context.view import View
 from compactctl.context.weights import weight_where
-from compactctl.errors import StoreError, SummarizerError
+from compactctl.errors import SummarizerError
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Session, SummaryCall, Tier, Trigger
 from compactctl.ports import (
@@ -305,7 +305,6 @@ class TieredCompactor(ListFace):
                 act.shrunk.span(1, 1 + span),
                 self.meter,
                 weight=weight,
-                turn=act.before.turn,
                 budget=self.summary_tokens,
                 previous=partial(previous_text, anchors, self.last_summary) if self.last_summary else None,
                 anchors=anchors,
@@ -333,8 +332,8 @@ class TieredCompactor(ListFace):
             return
         try:
             self.record_store.append(record)
-        except StoreError:
-            # The seed goes on (section 6.1); the count keeps it from being silent.
+        except Exception:
+            # Whatever a user's store raises, the seed goes on (section 6.1); the count keeps it from being silent.
             self.records_not_stored += 1
 
     def _may_write_back(self, record: CompactionRecord, after: View) -> bool:
@@ -434,7 +433,7 @@ class _Act:
         tokens_after = tokens_before if after is before else after.tokens
         if after is not before and after.weight >= before.weight:
             self.note("not_smaller")
-        gone = before.length - after.length - self.summarized + self.made
+        gone = before.length - after.length - self.summarized + self.made + stand_ins_made(before, after)
         return CompactionRecord(
             self.tier,
             tokens_before,

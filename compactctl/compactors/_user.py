@@ -23,7 +23,7 @@ from compactctl.context.counting import Meter
 from compactctl.context.view import View
 from compactctl.errors import CompactctlError, MissingPathError, UsageError
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import Anchor, Message, Session, Trigger, changed
+from compactctl.model import Anchor, Message, Session, Trigger, changed, sha256_text
 from compactctl.ports import (
     CompactorSpec,
     HistoryMode,
@@ -157,7 +157,7 @@ class _Heard:
     def summarize(self, request: SummaryRequest) -> SummaryReply:
         """Pass the question on, and keep what it took; raises SummarizerError."""
         reply = self._summarizer.summarize(request)
-        self.answers.append(taken(reply, self._meter, sum(map(self._meter.weigh, request.messages)), 0))
+        self.answers.append(taken(reply, self._meter, sum(map(self._meter.weigh, request.messages))))
         has_anchors = request.format is SummaryFormat.ANCHORS
         self.anchors = parse_anchors_and_summary(reply.text)[0] if has_anchors else ()
         return reply
@@ -233,18 +233,27 @@ def _module(place: str) -> Any:
         finally:
             if here:
                 sys.path.remove("")
-    spec = importlib.util.spec_from_file_location("compactctl_user_compactor", place)
+    return _module_of_file(place)
+
+
+def _module_of_file(place: str) -> Any:
+    # Files in two folders may have one name, which may be that of a module as well: the path tells them apart.
+    name = f"compactctl_user_{sha256_text(place)[:16]}"
+    spec = importlib.util.spec_from_file_location(name, place)
     if spec is None or spec.loader is None:
         raise UsageError(f"{place!r} could not be imported")
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickle look there for the module of a class, already while it is executed.
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except FileNotFoundError as error:
-        if error.filename == spec.origin:
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, FileNotFoundError) and error.filename == spec.origin:
             raise MissingPathError(f"no such file: {place!r}") from error
-        raise UsageError(f"{place!r} could not be imported: {_said(error)}") from error
-    except Exception as error:
-        raise UsageError(f"{place!r} could not be imported: {_said(error)}") from error
+        if isinstance(error, Exception):
+            raise UsageError(f"{place!r} could not be imported: {_said(error)}") from error
+        raise
     return module
 
 

@@ -127,7 +127,8 @@ class ClaudeCodeCompactor(ListFace):
         if lived is view:
             return step
         if step.view is lived and lived.generation > view.generation and step.record.tier is Tier.NONE:
-            record = self._record(view, lived, Tier.WARN, trigger, error=step.record.error, notes=("as_recorded",))
+            notes = (*step.record.notes, "as_recorded")
+            record = self._record(view, lived, Tier.WARN, trigger, error=step.record.error, notes=notes)
             return Step(lived, record, True)
         return Step(step.view, step.record, True, step.quiet)
 
@@ -200,7 +201,6 @@ class ClaudeCodeCompactor(ListFace):
                 view.messages(start),
                 self.meter,
                 weight=view.weight_between(start, len(view)),
-                turn=view.turn,
                 format=SummaryFormat.PROSE,
                 budget=self.summary_tokens,
             )

@@ -88,7 +88,6 @@ class CodexCompactor(ListFace):
                 view.messages(asked),
                 self.meter,
                 weight=view.weight_between(asked, len(view)),
-                turn=view.turn,
                 format=SummaryFormat.PROSE,
                 budget=self.summary_tokens,
             )
@@ -107,10 +106,13 @@ class CodexCompactor(ListFace):
         if not answer.text.strip():
             notes.append("summary_empty")
         users = self._users(view, start)
+        # Those that stay as they are were read by the summarizer too, but nothing stands in their place.
+        read = sum(map(_is_users, view.items(asked)))
+        summarized = len(view) - asked - min(read, len(users))
         text = SUMMARY_HEADING + (answer.text if answer.text.strip() else NO_SUMMARY)
         summary = view.made(Message(USER, text, origin=Origin.RECORDED_SUMMARY), Kind.SUMMARY)
         after = view.replaced(start, len(view), [*users, summary])
-        return Step(after, self._record(view, after, trigger, Tier.FULL, len(users), notes, answer), True)
+        return Step(after, self._record(view, after, trigger, Tier.FULL, len(users), notes, summarized, answer), True)
 
     def _start_over(self, view: View, trigger: Trigger) -> Step:
         start = _first_context(view)
@@ -123,14 +125,17 @@ class CodexCompactor(ListFace):
 
     def _fitting(self, view: View, start: int) -> int:
         """Give the position from which on the span fits the window: what is older is not summarised at all."""
+        if self.context_window <= 0:
+            return start
         context = MeterContext(view.turn, False)
-        position = start
-        while (
-            0 < self.context_window < self.meter.tokens(view.weight_between(position, len(view)), context)
-            and position < len(view) - 1
-        ):
-            position += 1
-        return position
+        low, high = start, len(view) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.meter.tokens(view.weight_between(middle, len(view)), context) <= self.context_window:
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
     def _users(self, view: View, start: int) -> list[Item]:
         """Give the user's messages that fit the budget, oldest first."""
@@ -158,6 +163,7 @@ class CodexCompactor(ListFace):
         tier: Tier,
         kept: int,
         notes: list[str],
+        summarized: int = 0,
         answer: Answer | None = None,
     ) -> CompactionRecord:
         return record_of(
@@ -167,7 +173,7 @@ class CodexCompactor(ListFace):
             compactor=self.name,
             trigger=trigger,
             preserved_tail=kept,
-            summarized=len(before) - (len(after) - 1) if answer else 0,
+            summarized=summarized,
             notes=tuple(notes),
             answer=answer,
             summary_text=answer.text if answer else "",
@@ -203,11 +209,13 @@ def _first_context(view: View) -> int:
 
 
 def _middle_cut(text: str, room: int) -> str:
-    """Keep the head and the tail of a text within ``room`` bytes, and say what is missing in between."""
+    """Keep the head and the tail of a text within ``room`` bytes, and say what is missing where there is room to."""
     data = text.encode("utf-8", "surrogatepass")
     gone = (len(data) - room + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
     mark = f"[... about {gone} tokens left out ...]"
-    half = max(room - len(mark), 0) // 2
+    if room < len(mark):
+        return data[:room].decode("utf-8", "ignore")
+    half = (room - len(mark)) // 2
     tail = data[len(data) - half :].decode("utf-8", "ignore") if half else ""
     return data[:half].decode("utf-8", "ignore") + mark + tail
 

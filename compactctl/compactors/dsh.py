@@ -14,7 +14,7 @@ from compactctl.context.cuts import balanced_cut
 from compactctl.context.prune import ToolResultPruner
 from compactctl.context.sections import DSH_PREAMBLE, DSH_TAG
 from compactctl.context.view import View
-from compactctl.context.weights import weight_reaching
+from compactctl.context.weights import tokens_added, weight_adding, weight_reaching
 from compactctl.errors import SettingsError, SummarizerError
 from compactctl.meters.dsh import Dsh
 from compactctl.model import USER, Message, Parts, Session, Tier, Trigger
@@ -32,7 +32,9 @@ class DshCompactor(ListFace):
     summarised into a checkpoint up to the newest ``retain_ratio`` of the window, once and ``compaction_retries`` times
     more. Overflow (the provider rejected the request): pruned, then everything but the newest message, or the newest
     calls with their results, is summarised, whatever the size. A checkpoint that would not be smaller than what it
-    replaces is refused. ``trigger`` makes every turn take one path: the vectors reach the overflow path by it.
+    replaces is refused. A summary has at most ``summary_tokens``; dsh's own cap is 8,192, the default here is the one
+    that all compactors are compared with. ``trigger`` makes every turn take one path: the vectors reach the overflow
+    path by it.
 
     Raises SettingsError where the ratios contradict each other.
     """
@@ -51,7 +53,7 @@ class DshCompactor(ListFace):
         pruner: ToolResultPruner | None = DEFAULT_PRUNER,
         trigger: Trigger | str | None = None,
         meter: Meter | None = None,
-        summary_tokens: int = 8192,
+        summary_tokens: int = 2000,
         protect: Collection[str] = (),
     ) -> None:
         for sentence in _impossible(threshold_ratio, retain_ratio):
@@ -135,7 +137,6 @@ class DshCompactor(ListFace):
                 view.messages(start, cut),
                 self.meter,
                 weight=shadowed,
-                turn=view.turn,
                 format=SummaryFormat.DSH,
                 budget=self.summary_tokens,
             )
@@ -150,7 +151,8 @@ class DshCompactor(ListFace):
         checkpoint = view.made(checkpoint_message(answer.text), Kind.SUMMARY)
         if checkpoint.weight >= shadowed:
             climb.error = (
-                f"the checkpoint is refused: it has {checkpoint.weight} tokens, what it would replace {shadowed}"
+                f"the checkpoint is refused: it has {tokens_added(self.meter, checkpoint.weight)} tokens, "
+                f"what it would replace {tokens_added(self.meter, shadowed)}"
             )
             return False
         climb.view = view.replaced(start, cut, [checkpoint])
@@ -161,10 +163,12 @@ class DshCompactor(ListFace):
 
     def _cut(self, view: View, start: int, retain: int) -> int:
         """Give the position from which on the tail is kept (dsh.md 2.4)."""
+        # Messages have weights, in whatever unit the meter has: what is to be retained is put in it as well.
+        enough = weight_adding(self.meter, retain)
         position, kept = len(view) - 1, 0
         while position > start:
             kept += view.weight_between(position, position + 1)
-            if kept >= retain:
+            if kept >= enough:
                 break
             position -= 1
         return balanced_cut(view, start, position) if position > start else start

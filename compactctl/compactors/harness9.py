@@ -7,6 +7,7 @@ from typing import Any
 
 from compactctl.compactors._tier_policy import policy_of, thresholds_in_order, tier_options
 from compactctl.compactors._tiers import TieredCompactor, from_ports
+from compactctl.context.offload import DEFAULT_THRESHOLD
 from compactctl.model import Session
 from compactctl.ports import CompactorSpec, HistoryMode, Ports
 
@@ -23,7 +24,9 @@ class Harness9Compactor(TieredCompactor):
 
 
 def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> Harness9Compactor:
-    policy = policy_of(options, write_back_emergency=True, emergency_keeps_task=True, manual_is_forced=False)
+    # Its offloader has a gate of its own, so that the option can be raised but not lowered (harness9.md 1.8).
+    gated = {**options, "offload_threshold": max(options["offload_threshold"], DEFAULT_THRESHOLD)}
+    policy = policy_of(gated, write_back_emergency=True, emergency_keeps_task=True, manual_is_forced=False)
     return Harness9Compactor(policy=policy, **from_ports(session, ports))
 
 

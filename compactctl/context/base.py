@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from itertools import accumulate, count, repeat
-from operator import sub
+from itertools import accumulate, chain, count, repeat
+from operator import add, sub
 from typing import Any
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from msgspec import Struct
 from compactctl.context.counting import Meter
 from compactctl.context.naming import SUFFIX
 from compactctl.context.pairing import PairIndex
-from compactctl.model import ASSISTANT, SYSTEM, Message, byte_length
+from compactctl.model import ASSISTANT, SYSTEM, Message, ToolCall, byte_length
 
 
 class Kind(IntEnum):
@@ -46,25 +46,42 @@ class Item(Struct, frozen=True, gc=False, eq=False):
     result_bytes: int
 
 
+def with_overhead(weights: Iterable[int], overhead: int) -> Iterable[int]:
+    """Give weights of which the first is larger by an overhead; nothing is added to none.
+
+    >>> list(with_overhead([1, 2], 10)), list(with_overhead([], 10))
+    ([11, 2], [])
+    """
+    return map(add, weights, chain([overhead], repeat(0))) if overhead else weights
+
+
 class Base:
     """The recorded messages of one session under one meter: each is weighed once, however often it is replayed.
 
     ``prefix[i]`` is the weight of the first i messages. ``calls[k]`` is the index of the assistant message of turn k,
     so the history before turn k is the first ``calls[k]`` messages, of the weight ``call_weights[k]``.
     ``stub_weight`` is the weight of a system message without text that stands first (DESIGN.md, Replay 4), None for
-    no such stub. ``altered`` says that the messages are not those that were recorded (some were spilled), so that no
-    recorded usage is theirs.
+    no such stub. ``overhead`` is a weight that the first message has beside its own, for what transcripts do not hold;
+    afterwards it is that of the stub as well. ``altered`` says that the messages are not those that were recorded
+    (some were spilled), so that no recorded usage is theirs.
     """
 
     def __init__(
-        self, messages: Sequence[Message], meter: Meter, stub_weight: int | None = None, *, altered: bool = False
+        self,
+        messages: Sequence[Message],
+        meter: Meter,
+        stub_weight: int | None = None,
+        *,
+        overhead: int = 0,
+        altered: bool = False,
     ) -> None:
         recorded = tuple(messages)
         self.offset = 0 if stub_weight is None else 1
         self.messages: tuple[Message, ...] = recorded if stub_weight is None else (Message(SYSTEM, ""), *recorded)
         self.meter = meter
         self.altered = altered
-        weights: Iterable[int] = map(meter.weigh, recorded)
+        self.overhead = overhead if stub_weight is None else stub_weight
+        weights = with_overhead(map(meter.weigh, recorded), overhead)
         start = [0] if stub_weight is None else [0, stub_weight]
         self.prefix: list[int] = start[:-1] + list(accumulate(weights, initial=start[-1]))
         self.calls: list[int] = [i for i, message in enumerate(self.messages) if message.role == ASSISTANT]
@@ -78,6 +95,8 @@ class Base:
         self._large_own: dict[int, tuple[Sequence[Item], int, list[int]]] = {}
         # The ids of calls that made messages make: nearly always none.
         self.made_calls: set[str] = set()
+        # Whether a repair ever made a result up: nearly never, and then nobody need look for them.
+        self.has_stand_ins = False
         # Placeholders are the same in every replay of the session, so they are kept here under whatever shaped them.
         self.placeholders: dict[object, Any] = {}
         # Where all of one shape were made at once, they are here too, by the result that each stands for.
@@ -114,9 +133,15 @@ class Base:
         message = self.messages[index]
         if message.name or not message.tool_call_id:
             return message.name if message.tool_call_id else ""
-        caller = self.pairs.caller_before(message.tool_call_id, index)
+        call = self.call_of(index)
+        return call.name if call is not None else ""
+
+    def call_of(self, index: int) -> ToolCall | None:
+        """Give the call that a result answers, the nearest with its id before it; None where there is none."""
+        call_id = self.messages[index].tool_call_id
+        caller = self.pairs.caller_before(call_id, index)
         calls = self.messages[caller].tool_calls if caller is not None else ()
-        return next((call.name for call in reversed(calls) if call.id == message.tool_call_id), "")
+        return next((call for call in reversed(calls) if call.id == call_id), None)
 
     @property
     def lone_results(self) -> frozenset[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import accumulate, islice
 
-from compactctl.context.base import Base, Item, Kind
+from compactctl.context.base import Base, Item, Kind, with_overhead
 from compactctl.context.counting import Meter, MeterContext
 from compactctl.context.growth import Growth
 from compactctl.context.prefix import shared_items
@@ -17,21 +17,24 @@ from compactctl.model import Message
 class Scale:
     """Counts views of one base under another meter; every message and every made item is weighed once.
 
-    ``stub_weight`` is the weight of the stub system message under this meter. ``native`` says that the scale weighs and
+    ``overhead`` is the weight under this meter of what transcripts do not hold: that of the stub system message, or
+    what the first message has beside its own. ``native`` says that the scale weighs and
     counts as the base itself does.
     """
 
-    def __init__(self, base: Base, meter: Meter, stub_weight: int = 0) -> None:
+    def __init__(self, base: Base, meter: Meter, overhead: int = 0) -> None:
         self.base = base
         self.meter = meter
+        self.overhead = overhead
         recorded = base.messages[base.offset :]
-        start = [0] * base.offset
-        first = stub_weight if base.offset else 0
         # A meter that weighs as the base's own does shares its work: the weight of a view is then known already.
-        self.native = meter == base.meter and base.prefix[base.offset] == first
-        self.prefix: list[int] = (
-            base.prefix if self.native else start + list(accumulate(map(meter.weigh, recorded), initial=first))
-        )
+        self.native = meter == base.meter and base.overhead == overhead
+        if self.native:
+            self.prefix: list[int] = base.prefix
+        elif base.offset:
+            self.prefix = [0, *accumulate(map(meter.weigh, recorded), initial=overhead)]
+        else:
+            self.prefix = list(accumulate(with_overhead(map(meter.weigh, recorded), overhead), initial=0))
         self._weights = _Weights(self)
         self._above: dict[int, int] = {}
         self.growth = Growth(base.calls, self.prefix, meter)

@@ -56,7 +56,7 @@ class View(Sequence[Message]):
         hi: int,
         turn: int,
         generation: int = 0,
-        pristine: int = True,
+        pristine: Standing = Standing.RECORDED,
         tidy: bool = True,
         seam: tuple[int, int] | None = None,
         run: tuple[Sequence[int], int, int] | None = None,
@@ -95,7 +95,7 @@ class View(Sequence[Message]):
         """Make the view of the whole history before a turn; None for all messages (the turn after the last)."""
         now = len(base.calls) if turn is None else turn
         hi = base.calls[now] if now < len(base.calls) else len(base.messages)
-        return cls(base, [], 0, 0, 0, hi, now, pristine=not base.altered)
+        return cls(base, [], 0, 0, 0, hi, now, pristine=Standing.CHANGED if base.altered else Standing.RECORDED)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -381,10 +381,11 @@ class View(Sequence[Message]):
         return self._derived(own, sum(item.weight for item in own), self.hi, False, None)
 
     def _derived(self, own: list[Item], weight: int, lo: int, tidy: bool, seam: tuple[int, int] | None) -> View:
-        hi = max(self.hi, lo)
-        return View(self.base, own, len(own), weight, lo, hi, self.turn, self.generation + 1, False, tidy, seam)
+        hi, generation = max(self.hi, lo), self.generation + 1
+        return View(self.base, own, len(own), weight, lo, hi, self.turn, generation, Standing.CHANGED, tidy, seam)
 
     def _stand_in(self, call_id: str) -> Item:
+        self.base.has_stand_ins = True
         return self.made(stand_in(call_id), Kind.STAND_IN)
 
     def _repaired_at(self, left: int, right: int) -> View:

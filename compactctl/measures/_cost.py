@@ -95,8 +95,11 @@ def density(trace: Trace) -> float:
     """Give the real tokens for each decision token, over the text of the whole session without its fixed part."""
     base, scale, context = trace.base, trace.scale, MeterContext(0, False)
     counted, real = (
-        meter.tokens(prefix[-1], context) - meter.tokens(prefix[base.offset], context)
-        for meter, prefix in ((base.meter, base.prefix), (scale.meter, scale.prefix))
+        meter.tokens(prefix[-1], context) - meter.tokens(overhead, context)
+        for meter, prefix, overhead in (
+            (base.meter, base.prefix, base.overhead),
+            (scale.meter, scale.prefix, scale.overhead),
+        )
     )
     return real / counted if counted > 0 else 1.0
 

@@ -22,6 +22,7 @@ class Pairs:
         self.far: list[int] = []
         self._answers: dict[tuple[int, str], int] = {}
         self._results: dict[str, list[int]] = {}
+        self._by_text: dict[str, dict[str, int]] = {}
         latest: dict[str, int] = {}
         run = -1
         for i, message in enumerate(messages):
@@ -44,11 +45,25 @@ class Pairs:
         """Give the index of the first result of a call that a message makes, None where it has none."""
         return self._answers.get((call, call_id))
 
-    def result(self, call_id: str, before: int) -> int | None:
-        """Give the index of the last result under an id before an index, None where there is none."""
+    def result(self, call_id: str, text: str | None, before: int) -> int | None:
+        """Give the index of the result under an id that holds a text, of those before an index; None without any.
+
+        Harnesses that number their calls anew at each turn have many results under one id. Where no one of them holds
+        the text, or it is not known, the last one is given.
+        """
         found = self._results.get(call_id, [])
         at = bisect_left(found, before)
+        if at > 1 and text is not None:
+            holder = self._holders(call_id, found).get(text, before)
+            if holder < before:
+                return holder
         return found[at - 1] if at else None
+
+    def _holders(self, call_id: str, found: Sequence[int]) -> dict[str, int]:
+        """Give the first result under an id by the text that it holds; made once for an id."""
+        if call_id not in self._by_text:
+            self._by_text[call_id] = {self.messages[i].content: i for i in reversed(found)}
+        return self._by_text[call_id]
 
     def cut_off(self, start: int, stop: int) -> list[int]:
         """List the results in a range whose call stands before the range."""

@@ -272,7 +272,7 @@ class Sight:
         """Know the files of results that were offloaded before message ``hi``."""
         paths = self._paths
         for entry in [entry for entry in entries if entry.file_path not in paths]:
-            index = self._pairs.result(entry.tool_call_id, hi)
+            index = self._pairs.result(entry.tool_call_id, entry.text, hi)
             paths[entry.file_path] = -1 if index is None else index
             if index is not None:
                 # What was asked before must not find it; what stands from the lowest on is not looked for in files.

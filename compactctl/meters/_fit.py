@@ -27,15 +27,14 @@ ASSUMED_BYTES = 4.0
 
 @dataclass(frozen=True, slots=True)
 class SegmentFit:
-    """The fit over one segment: its calls, overhead in tokens, bytes a token, and errors as shares of the prompts.
+    """The fit over one segment: its calls, why it began, the tokens it began with, errors as shares of the prompts.
 
-    ``bytes_per_token`` is None where its calls do not say; they are then predicted by their mean.
+    ``start`` is the overhead for the first segment; the prompts of a later one begin with a summary as well.
     """
 
     calls: int
     reason: str
-    overhead: float
-    bytes_per_token: float | None
+    start: float
     errors: tuple[float, ...]
 
 
@@ -44,8 +43,9 @@ class Fit:
     """What a session's recorded usage says about its tokens.
 
     ``overhead`` is the fixed part in tokens that transcripts do not hold (system prompt, tools). ``assumed`` says that
-    the calls did not determine the bytes a token. ``errors`` are |predicted - recorded| / recorded of every call, each
-    predicted by the fit of its own segment; calls of a segment of fewer than 3 calls are left out.
+    the calls did not determine the bytes a token. ``errors`` are |predicted - recorded| / recorded of every call, as
+    the meter predicts it, but that each later segment has a start of its own; calls of a segment of fewer than 3 calls
+    are left out.
     """
 
     overhead: int
@@ -94,9 +94,10 @@ def fit_usage(session: Session) -> Fit | None:
     fitted = _slope(points)
     slope = 1 / ASSUMED_BYTES if fitted is None else fitted
     first = points[0]
-    overhead = sum(tokens - size * slope for size, tokens in first) / len(first)
-    fits = tuple(_segment_fit(segment, rows) for segment, rows in zip(found, points, strict=True))
-    return Fit(max(round(overhead), 0), 1 / slope, fitted is None, fits)
+    overhead = max(round(_start(first, slope)), 0)
+    starts = [float(overhead), *(_start(rows, slope) for rows in points[1:])]
+    fits = tuple(_segment_fit(*each, slope) for each in zip(found, points, starts, strict=True))
+    return Fit(overhead, 1 / slope, fitted is None, fits)
 
 
 class Calibrated:
@@ -160,17 +161,19 @@ def _slope(groups: Sequence[Sequence[tuple[float, float]]]) -> float | None:
     return products / squares if least <= squares / products <= most else None
 
 
-def _segment_fit(segment: Segment, rows: Sequence[tuple[float, float]]) -> SegmentFit:
-    own = _slope([rows])
-    slope = own if own is not None else 0.0
-    overhead = sum(tokens - size * slope for size, tokens in rows) / len(rows)
+def _start(rows: Sequence[tuple[float, float]], slope: float) -> float:
+    """Give the tokens that the prompts of a segment have beside its messages, at so many tokens a byte."""
+    return sum(tokens - size * slope for size, tokens in rows) / len(rows)
+
+
+def _segment_fit(segment: Segment, rows: Sequence[tuple[float, float]], start: float, slope: float) -> SegmentFit:
     errors: tuple[float, ...] = ()
     if len(rows) >= FEWEST_CALLS:
         errors = tuple(
-            abs(overhead + size * slope - tokens) / call.usage.prompt
+            abs(start + size * slope - tokens) / call.usage.prompt
             for (size, tokens), call in zip(rows, segment.calls, strict=True)
         )
-    return SegmentFit(len(rows), segment.reason, overhead, 1 / slope if slope else None, errors)
+    return SegmentFit(len(rows), segment.reason, start, errors)
 
 
 def _count(number: int, word: str) -> str:

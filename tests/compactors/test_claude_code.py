@@ -27,9 +27,10 @@ from compactctl.model import (
     Session,
     Tier,
     ToolCall,
+    Trigger,
     Usage,
 )  # fmt: skip
-from compactctl.ports import Ports
+from compactctl.ports import Ports, RecordedMode
 from compactctl.replay import replay
 from compactctl.runs import Setup, Window, Workbench, run
 from compactctl.summarizers.opaque import OpaqueSummarizer
@@ -132,6 +133,18 @@ def test_the_files_read_last_come_back() -> None:
     assert "d.c" in view[2].content
     assert {m.origin for m in view[2:]} == {Origin.HARNESS}
     assert len(compactor(reread=Reread(1)).compact_force(messages)) == 3
+
+
+def test_repeated_ids_put_back_the_same_files() -> None:
+    """Harnesses that number their calls anew at each turn lose no file by it: a result answers the call before it."""
+    counts = []
+    for names in (("1", "2", "3", "4", "5", "6"), ("call_0",) * 6):
+        reads = [m for i, name in enumerate(names) for m in read(name, f"{i}.c", f"text {i}")]
+        view = compactor(reread=Reread()).compact_force([SYSTEM_MESSAGE, task(4000), *reads])
+        counts.append([m.content for m in view[2:]])
+
+    assert counts[0] == counts[1]
+    assert len(counts[0]) == 5
 
 
 def test_clearing_first_may_be_enough() -> None:
@@ -237,6 +250,19 @@ def test_its_own_microcompactions_are_in_the_usage() -> None:
     assert [count.occupied(View.before(base, turn)) for turn in (1, 2, 3, 4)] == [1100, 600, 1000, 1000]
 
 
+def test_what_was_decided_is_told_beside_what_was_recorded() -> None:
+    """Where a recorded clearing is done again at a turn with something to say, the record says both."""
+    reply = Message(ASSISTANT, "", (ToolCall("c1", "Read", "{}"),), usage=Usage(12_000, 20))
+    messages = [task(), reply, Message(TOOL, "r" * 4000, tool_call_id="c1"), Message(ASSISTANT, "done")]
+    cleared = RecordedCompaction("micro", "auto", 3, 1, cleared=("c1",))
+    session = Session("s", tuple(messages), harness="claude-code", compactions=(cleared,))
+    count = compactor(meter=UsageLike(), session=session, auto=False)
+    record = count.step(View.before(Base(messages, UsageLike()), 1), Trigger.PRESSURE).record
+
+    assert record.notes == ("manual_mark", "as_recorded")
+    assert record.error
+
+
 def test_another_harness_cleared_what_is_not_cleared_here() -> None:
     """Of its session recorded usage counts up to the first compaction of any kind, then what came after is added."""
     usages = [Usage(1000, 0), Usage(500, 0), Usage(900, 0)]
@@ -262,7 +288,7 @@ def test_the_view_is_what_it_decides_by() -> None:
     assert abs(tally.compactions[2].tokens_before - 157_692) < 500
     assert tally.real_peak.tokens == 154_505
 
-    followed = run(bench, replace(setup, recorded="follow"), summarizer=OpaqueSummarizer()).tally
+    followed = run(bench, replace(setup, recorded=RecordedMode.FOLLOW), summarizer=OpaqueSummarizer()).tally
     assert (followed.failed_turns, followed.compactions) == (0, [])
 
 

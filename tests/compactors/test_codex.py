@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from compactctl.compactors.codex import COMPACTOR, NO_SUMMARY, SUMMARY_HEADING, CodexCompactor
+from compactctl.context.counting import MeterContext
+from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import ASSISTANT, SYSTEM, USER, Message, Origin, Tier
 from compactctl.replay import replay
 from tests.compactors.scenes import Says, step, text
@@ -37,7 +39,7 @@ def summary(text: str) -> Message:
 
 def test_only_the_users_words_and_a_summary_stay() -> None:
     """The first context, the user's messages in their order, the summary last; what the harness said goes."""
-    view, record = compacted()
+    view, record = compacted(640)
 
     assert view == [*FIRST, said("one"), said("two"), said("three"), summary("sum")]
     assert (record.tier, record.summarized, record.preserved_tail, record.dropped) == (Tier.FULL, 7, 3, 0)
@@ -99,6 +101,35 @@ def test_the_oldest_is_left_out_of_a_request_that_does_not_fit() -> None:
 
     assert record.notes == ("oldest_left_out",)
     assert list(summarizer.requests[0].messages) == SESSION[5:]
+    # Of the seven that were read two stay as they are; the two of step a went without anybody reading them.
+    assert (record.msgs_before, record.summarized, record.dropped, record.msgs_after) == (12, 5, 2, 6)
+
+
+def test_of_a_long_session_few_messages_are_weighed_for_the_request() -> None:
+    """What fits the window is found by halving, whatever a compaction left before."""
+    counted = 0
+
+    class Counting(Bytes4):
+        def tokens(self, weight: int, context: MeterContext) -> int:
+            nonlocal counted
+            counted += 1
+            return super().tokens(weight, context)
+
+    messages = [*FIRST, *[text(ASSISTANT, 40) for _ in range(2000)]]
+    summarizer = Says("sum")
+    CodexCompactor(summarizer, 500, meter=Counting()).compact(messages)
+
+    assert list(summarizer.requests[0].messages) == messages[-50:]
+    assert counted < 30
+
+
+@pytest.mark.parametrize("room", range(1, 30))
+def test_a_message_never_outgrows_its_budget(room: int) -> None:
+    """What is left of a message that does not fit is within the budget, also where the mark itself would not fit."""
+    view = compacted(user_tokens=room)[0]
+
+    assert len(view[2].content) <= 4 * room
+    assert view[2].content.startswith("t")
 
 
 def test_a_short_session_starts_over() -> None:

@@ -6,13 +6,17 @@ import pytest
 
 from compactctl.compactors.dsh import COMPACTOR, DshCompactor, checkpoint_message
 from compactctl.context.base import Base
+from compactctl.context.counting import MeterContext
 from compactctl.context.prune import ToolResultPruner
 from compactctl.context.view import View
 from compactctl.errors import SettingsError
+from compactctl.meters import make_meter
 from compactctl.meters.dsh import Dsh
-from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, Tier, ToolCall, Trigger
+from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, Session, Tier, ToolCall, Trigger, Usage
 from compactctl.ports import SummaryFormat
+from compactctl.registry import names
 from compactctl.replay import Limits, replay
+from compactctl.tables import rank_bytes
 from tests.compactors.scenes import Says
 
 METER = Dsh()
@@ -67,6 +71,53 @@ def test_the_head_becomes_a_checkpoint() -> None:
     assert [request.format for request in summarizer.requests] == [SummaryFormat.DSH]
     assert summarizer.requests[0].messages == SESSION[1:6]
     assert step.write_back
+
+
+def charged(calls: int) -> Session:
+    """Give a session of 2,000 bytes a turn whose prompts were 5,000 tokens and bytes / 3."""
+    messages = [Message(SYSTEM, "s" * 16)]
+    for i in range(calls):
+        said = Message(USER, f"{i} words ".ljust(2000, "."))
+        messages += [said, Message(ASSISTANT, "", usage=Usage(5000 + 2000 * (i + 1) // 3, 5))]
+    return Session("s", tuple(messages))
+
+
+@pytest.mark.parametrize("meter_name", names("compactctl.meters"))
+def test_what_is_retained_is_in_tokens_of_any_meter(meter_name: str) -> None:
+    """The tail that stays has the tokens to be retained, and not one message more than that, whatever counts them."""
+    session = charged(40)
+    meter = make_meter(meter_name, session, rank_bytes)
+    before = View.of(session.messages, meter)
+    compactor = DshCompactor(Says("four"), before.tokens, meter=meter, compaction_retries=0)
+    after = compactor.step(before, Trigger.PRESSURE).view
+    weights = [meter.weigh(message) for message in after[2:]]
+    tail, less, nothing = (meter.tokens(sum(some), MeterContext(0, False)) for some in (weights, weights[1:], []))
+
+    assert len(weights) < len(session.messages) - 2
+    assert tail - nothing >= compactor.retain > less - nothing
+
+
+def test_what_a_summary_wrote_holds_no_overhead() -> None:
+    """The tokens of a summary that nobody charged are those of its text: system prompt and tools are in prompts."""
+    session = charged(40)
+    meter = make_meter("calibrated", session)
+    step = DshCompactor(Says("four"), 20_000, meter=meter).step(View.of(session.messages, meter), Trigger.MANUAL)
+
+    # 4 bytes / 3
+    assert step.record.summary_output_tokens == 1
+    assert step.record.summary_input_tokens is not None
+    assert step.record.summary_input_tokens > 4900
+
+
+def test_a_refused_checkpoint_is_told_in_tokens() -> None:
+    """The sentence about a checkpoint that is too large names tokens, not the bytes that a meter adds up."""
+    meter = make_meter("bytes4", None)
+    summary = "s" * 4000
+    step = DshCompactor(Says(summary), 500, pruner=None, meter=meter).step(View.of(SESSION, meter), Trigger.MANUAL)
+
+    # What would be replaced: 92 x 4 bytes, twice 2 + 4 + 1 + 88 x 4 + 1.
+    assert f"it has {meter.weigh(checkpoint_message(summary)) // 4} tokens, " in step.record.error
+    assert step.record.error.endswith("what it would replace 272")
 
 
 def test_pruning_alone_needs_no_summary() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Sequence
 
 import pytest
@@ -18,7 +20,10 @@ from compactctl import (
     Tier,
     ToolCall,
 )
+from compactctl.compactors._fallback import BudgetFallback
+from compactctl.compactors.token_budget import TokenBudgetCompactor
 from compactctl.context.offload import OffloaderBase
+from compactctl.context.pairing import STAND_IN_TEXT
 from compactctl.errors import OffloadError, StoreError
 from compactctl.model import OffloadEntry
 from compactctl.ports import Compactor, ForceCompactor, RecordedCompactor
@@ -372,6 +377,66 @@ def test_a_record_that_cannot_be_stored_is_counted() -> None:
     assert compactor.records_not_stored == 1
     assert record.error == ""
     assert len(view) == 8
+
+
+def test_whatever_a_store_raises_does_not_end_the_compaction() -> None:
+    """A store of the user's own may fail in its own way: the compaction is done and the failure is counted."""
+
+    class Full:
+        def append(self, record: CompactionRecord) -> None:
+            raise OSError(28, "No space left on device")
+
+    compactor = ProgressiveCompactor(Says(), 10_000, record_store=Full())
+    view, record = compactor.compact_with_record(pairs(11, 3000))
+
+    assert (len(view), record.tier, record.error) == (8, Tier.FULL, "")
+    assert compactor.records_not_stored == 1
+
+
+def test_whatever_an_offloader_raises_leaves_the_result_in_the_view() -> None:
+    """An offloader of the user's own may fail in its own way: the result stays, and the record says so."""
+
+    class Full:
+        def offload(self, message: Message, text: str) -> tuple[OffloadEntry, str] | None:
+            raise OSError(28, "No space left on device")
+
+    # 4 + 11 x 5,020 bytes = 13,806 tokens, 66 % of the window.
+    messages = pairs(11, 5000)
+    view, record = ProgressiveCompactor(Says(), 21_000, offloader=Full()).compact_with_record(messages)
+
+    assert view == messages
+    assert (record.tier, record.offloaded, record.notes) == (Tier.WARN, (), ("offload_failed",))
+
+
+def test_an_entry_can_be_copied_and_sent_to_another_process() -> None:
+    """Copies and pickles of an offloaded file's entry are the entry, with its text and its hash."""
+    read = OffloadEntry("c1", "bash", "tool_results/s/c1.txt", 5, 1, sha256="ab" * 32)
+    made = OffloadEntry("c1", "bash", "tool_results/s/c1.txt", 5, 1, text="a\ud800b")
+    for entry in (read, made):
+        for other in (copy.copy(entry), copy.deepcopy(entry), pickle.loads(pickle.dumps(entry))):
+            assert other == entry
+            assert (other.text, other.sha256) == (entry.text, entry.sha256)
+
+
+@pytest.mark.parametrize("compactor", ["budget", "fallback"])
+def test_what_a_stand_in_hides_is_dropped(compactor: str) -> None:
+    """Five results gone and five made up in their place are five dropped, not none."""
+    names = [f"c{i}" for i in range(5)]
+    messages = [
+        Message("system", "syst"),
+        Message("user", "u" * 400),
+        Message("assistant", "", tuple(ToolCall(name, "sh", "{}") for name in names)),
+        *[Message("tool", "r" * 1000, tool_call_id=name) for name in names],
+        Message("user", "go on"),
+    ]
+    # 4 + 400 + 5 x 6 + 5 x 1,002 + 5 = 5,449 bytes = 1,362 tokens, 85 % of 1,600: Full, whose summary fails.
+    made: RecordedCompactor = TokenBudgetCompactor(200, 1)
+    if compactor == "fallback":
+        made = ProgressiveCompactor(None, 1600, min_tail_messages=1, fallback=BudgetFallback(200, 1))
+    view, record = made.compact_with_record(messages)
+
+    assert [message.content for message in view[3:8]] == [STAND_IN_TEXT] * 5
+    assert (record.msgs_before, record.msgs_after, record.dropped, record.summarized) == (9, 9, 5, 0)
 
 
 def test_the_three_interfaces_are_there() -> None:

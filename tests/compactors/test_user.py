@@ -181,6 +181,49 @@ def make(context_window):
     assert last.record.tokens_after <= 500
 
 
+def test_a_file_may_hold_dataclasses(tmp_path: Path) -> None:
+    """A file is a module like any other: a dataclass of text annotations, which looks its own module up, works."""
+    source = """
+from dataclasses import dataclass, field
+
+@dataclass
+class Mine:
+    context_window: int
+    keep: int = 2
+    seen: list[Message] = field(default_factory=list)
+
+    def compact(self, messages):
+        return messages[: self.keep]
+"""
+    path = tmp_path / "mine.py"
+    path.write_text("from __future__ import annotations\nfrom compactctl import Message\n" + source)
+    spec = load_compactor(f"{path}:Mine")
+
+    assert [option.name for option in spec.options] == ["keep"]
+    assert len(built(spec, keep=3).compact(SESSION)) == 3
+
+
+def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
+    """What is in one user's file stays as it is when another file of that name is loaded."""
+    before, specs = set(sys.modules), []
+    for folder, keep in (("one", 3), ("two", 4)):
+        (tmp_path / folder).mkdir()
+        source = f"KEEP = {keep}\n\nclass Mine:\n    def compact(self, messages): return messages[:KEEP]\n"
+        specs.append(load_compactor(f"{written(tmp_path / folder, source)}:Mine"))
+
+    assert [len(built(spec).compact(SESSION)) for spec in specs] == [3, 4]
+    assert len(set(sys.modules) - before) >= 2
+
+
+def test_a_file_that_failed_leaves_no_module_behind(tmp_path: Path) -> None:
+    """Half a module is not what a later import finds."""
+    before = set(sys.modules)
+    with pytest.raises(UsageError, match="ZeroDivisionError"):
+        load_compactor(f"{written(tmp_path, '1 / 0')}:Mine")
+
+    assert not [name for name in set(sys.modules) - before if name.startswith("compactctl_user")]
+
+
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
 

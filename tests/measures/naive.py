@@ -13,7 +13,7 @@ from compactctl.context.view import View
 from compactctl.measures import Trace
 from compactctl.measures._facts import facts_of
 from compactctl.measures.m6 import DISTANCE
-from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message
+from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, Message, sha256_text
 
 
 def views(trace: Trace) -> list[View]:
@@ -74,9 +74,10 @@ def recall(trace: Trace) -> list[int]:
         span = by_turn[turn]
         for record in span.records if turn == span.turn else ():
             for entry in record.offloaded:
-                ids = [base.messages[i].tool_call_id for i in range(view.hi)]
-                if entry.tool_call_id in ids:  # a stand-in for a result that never came holds nothing
-                    stored[entry.file_path] = max(i for i, ident in enumerate(ids) if ident == entry.tool_call_id)
+                under = [i for i in range(view.hi) if base.messages[i].tool_call_id == entry.tool_call_id]
+                same = [i for i in under if sha256_text(base.messages[i].content) == entry.sha256]
+                if under:  # a stand-in for a result that never came holds nothing
+                    stored[entry.file_path] = same[0] if same else under[-1]
         texts = [m.content + "\n" + "\n".join(c.arguments for c in m.tool_calls) for m in view]
         seen = {ref for text in texts for ref in refs_of(text)}
         named: set[int] = set()

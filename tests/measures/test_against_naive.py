@@ -33,14 +33,17 @@ WINDOW = 24_000
 SAMPLES = Path(__file__).parents[2] / "sample_sessions"
 
 
-def session_of(seed: int, longest: int = 24, late_results: float = 0.1) -> Session:
-    """Make a session with batches, late results, short and huge results, reminders, and names that come back."""
+def session_of(seed: int, longest: int = 24, late_results: float = 0.1, *, repeated: bool = False) -> Session:
+    """Make a session with batches, late results, short and huge results, reminders, and names that come back.
+
+    ``repeated`` numbers the calls anew at each step, as some harnesses do.
+    """
     draw = Random(seed)
     messages = [Message("system", "Be careful."), Message("user", "Never touch data. Fix src/app/main.py.")]
     late: list[Message] = []
     for step in range(draw.randint(4, longest)):
         calls = tuple(
-            ToolCall(f"c{step}_{i}", "bash", '{"command": "' + draw.choice(NAMES) + '"}')
+            ToolCall(f"call_{i}" if repeated else f"c{step}_{i}", "bash", '{"command": "' + draw.choice(NAMES) + '"}')
             for i in range(draw.randint(0, 3))
         )
         messages.append(Message("assistant", draw.choice(["", "ok", *NAMES]) or "go", calls))
@@ -183,6 +186,17 @@ def test_recall_is_what_a_look_through_every_view_finds(name: str, history: str,
         assert counts == naive.recall(trace)
         found = [before + now for before, now in zip(found, counts, strict=True)]
     assert sum(found) > 300
+
+
+@pytest.mark.parametrize(("name", "history", "window"), RUNS)
+@FEW
+@given(seed=SEEDS)
+def test_repeated_ids_are_told_apart(name: str, history: str, window: int, seed: int) -> None:
+    """Where many results have one id, sent tokens, unread results and recall are those of the whole views as well."""
+    trace = trace_of(session_of(seed, 30, repeated=True), name, history, window=window)
+    assert load_of(trace).tokens == [trace.scale.tokens(view) for view in naive.views(trace)]
+    assert sum(u.lost + u.cut for u in unread_results(trace)) == naive.unread(trace)
+    assert recall_counts(trace) == naive.recall(trace)
 
 
 @pytest.mark.parametrize("window", [12_000, 16_000])

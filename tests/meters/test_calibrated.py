@@ -167,6 +167,24 @@ def test_the_usage_meter_counts_bytes_where_nothing_was_recorded() -> None:
     assert meter.tokens(meter.weigh(Message("user", "x" * 400)), MeterContext(0, PRISTINE)) == 100
 
 
+def test_the_errors_are_those_of_the_meter_in_use() -> None:
+    """Two histories of other densities have one rate: what that misses is in the errors, call by call."""
+    first, second = charged([6000, 6000, 6000, 6000], 1000, 3), charged([6000, 6000, 6000], 3000, 6)
+    compaction = RecordedCompaction("full", "auto", at=8, before_model_call=4)
+    session = Session("s", (*first.messages, *second.messages), compactions=(compaction,))
+    fit = fit_usage(session)
+    assert fit is not None
+    meter, missed = Calibrated(fit), []
+    for turn in range(4):
+        prompt = first.messages[2 * turn + 1].usage.prompt  # type: ignore[union-attr]  # every reply has usage
+        weight = sum(map(meter.weigh, first.messages[: 2 * turn + 1]))
+        missed.append(abs(meter.tokens(weight, MeterContext(turn, CHANGED)) - prompt) / prompt)
+    assert max(missed) > 0.05
+    assert all(abs(told - seen) < 0.001 for told, seen in zip(fit.errors[:4], missed, strict=True))
+    # The second history may start as it likes, but its slope is the common one.
+    assert max(fit.errors[4:]) > 0.02
+
+
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real sessions are not at hand")
 def test_the_fit_predicts_real_prompts(capsys: pytest.CaptureFixture[str]) -> None:
     """Median error at most 2 % over real sessions and 10 % in any one; each is printed."""
