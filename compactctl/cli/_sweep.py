@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 import compactctl
+from compactctl.cli._summarizer import failed_records
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.cli._workers import FORKS, shared_out
 from compactctl.compactors._user import GROUP, PACKAGE
@@ -25,7 +26,7 @@ from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.ports import BlobStore, Summarizer
 from compactctl.registry import names
-from compactctl.runs import SUMMARY_FAILED, Setup, Workbench, run
+from compactctl.runs import Setup, Workbench, run
 from compactctl.settings import Resolved, canonical
 from compactctl.tuning.figures import figures_of
 
@@ -233,11 +234,7 @@ class _Bench:
             skip=True,
             figures_only=True,
         )
-        failures.extend(
-            f"{bench.session.id}, turn {record.turn}: {record.error}"
-            for record in outcome.tally.compactions
-            if SUMMARY_FAILED in record.error
-        )
+        failures.extend(failed_records(bench.session.id, outcome.tally.compactions))
         return figures_of(outcome)
 
 
