@@ -161,7 +161,7 @@ def tune(
     options = [points[number] for number in numbers]
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
     heads = [_head(session) for session in sessions]
-    lost = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, failed))}
+    lost = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, [*account.problems, *failed]))}
     document = root_document("tune", setup.settings(), heads, **body, **lost)
     errors += write(document, wanted, include_text=False, quiet=quiet)
     input_notes(account, map(Told.by, sessions), quiet=quiet)

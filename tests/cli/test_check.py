@@ -382,7 +382,7 @@ def test_what_could_not_be_judged_is_told_in_every_format(command: Command, samp
 
 
 def test_replay_tells_what_it_could_not_read_in_junit_and_json(command: Command, sample: Path, tmp_path: Path) -> None:
-    """A CI that looks at the file alone sees that an input is missing from it; compare and inspect say it, too."""
+    """A CI that looks at the file alone sees that an input is missing; compare, tune and inspect say so, too."""
     bad = tmp_path / "bad.jsonl"
     bad.write_text("no transcript\n")
     assert command("replay", sample, bad, "-n", "-o", "r.junit.xml", "-o", "r.json").status == 3
@@ -391,6 +391,7 @@ def test_replay_tells_what_it_could_not_read_in_junit_and_json(command: Command,
     assert len(json.loads(Path("r.json").read_text())["failed"]) == 1
     assert len(command("inspect", sample, bad, "-f", "json").json()["failed"]) == 1
     assert len(command("compare", sample, bad, "-f", "json").json()["failed"]) == 1
+    assert len(command("tune", sample, bad, "--grid", "soft=0.7", "-n", "-f", "json").json()["failed"]) == 1
     assert "NOT COMPARED: " in command("compare", sample, bad).out
 
 
