@@ -14,9 +14,10 @@ import typer
 
 from compactctl.cli._output import Target, outputs_of, refuse_unsafe_files
 from compactctl.cli._say import note
-from compactctl.compactors._user import is_user_code, load_compactor
+from compactctl.compactors._user import GROUP, PACKAGE, is_user_code, load_compactor
 from compactctl.errors import MissingPathError, SettingsError, UsageError
 from compactctl.ports import Option
+from compactctl.registry import names
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve, setting_named
 from compactctl.transcripts import Found, find_inputs
 
@@ -126,11 +127,20 @@ def _without_foreign(settings: Resolved, its_own: str, quiet: bool) -> Resolved:
         return settings
     spec = load_compactor(asked.value)
     # What neither has is a typing error, which is told later. Code that the file names is not run to find out.
-    known = given if is_user_code(its_own) else set(load_compactor(its_own).option_names())
+    known = given if is_foreign_code(its_own) else set(load_compactor(its_own).option_names())
     foreign = sorted(name for name in given if not spec.option(name) and name.replace("-", "_") in known)
     if foreign:
         note(f"{settings.path}: left out, since {spec.name} has no such option: {', '.join(foreign)}", quiet=quiet)
     return replace(settings, options={name: v for name, v in settings.options.items() if name not in foreign})
+
+
+def is_foreign_code(compactor: str) -> bool:
+    """Say whether to load a compactor runs code of others: the user's own file or module, or an installed package's."""
+    from importlib.metadata import entry_points
+
+    return is_user_code(compactor) or (
+        compactor not in names(PACKAGE) and bool(entry_points(group=GROUP, name=compactor))
+    )
 
 
 def inputs(

@@ -129,16 +129,16 @@ def write_file(path: Path, pieces: Iterable[bytes], option: str = "--output") ->
         if before is not None and not os.access(place, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         # Not by tempfile, whose files nobody else may read whatever the user's mask says.
-        with beside.open("xb") as file:
-            try:
+        file = beside.open("xb")
+        try:
+            with file:
                 if before is not None:
                     os.fchmod(file.fileno(), stat.S_IMODE(before))
                 file.writelines(pieces)
-                file.flush()
-                beside.replace(place)
-            except BaseException:
-                beside.unlink(missing_ok=True)
-                raise
+            beside.replace(place)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise StoreError(f"{option} {path}: {error.strerror}; check it or take another name") from error
 

@@ -11,7 +11,6 @@ import compactctl
 from compactctl.cli import _options as opt
 from compactctl.cli._work import check_settings, setup_of
 from compactctl.cli.app import guarded
-from compactctl.compactors._user import is_user_code
 from compactctl.reports._document import SCHEMA_VERSION
 from compactctl.reports._json_bytes import encode
 from compactctl.reports._safe import safe
@@ -41,7 +40,7 @@ def show(
     settings = opt.resolved({}, config, no_config, set)
     rows = {name: (value.value, value.origin) for name, value in settings.values.items()}
     rows["measures"] = (settings["measures"] or ("none",), settings.values["measures"].origin)
-    if is_user_code(settings["compactor"]):
+    if opt.is_foreign_code(settings["compactor"]):
         # Looking at settings runs nobody's code, so the options are as written.
         check_settings(settings)
         rows |= {f"set.{name}": (value.value, value.origin) for name, value in settings.options.items()}

@@ -45,6 +45,26 @@ def test_only_commands_that_replay_run_the_code_of_a_compactor(
     assert Path("ran").exists() is runs
 
 
+@pytest.mark.parametrize("of_the_file", [True, False])
+def test_looking_at_settings_runs_no_installed_package_either(
+    of_the_file: bool, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compactor that another package offers by name is not loaded to show settings, whoever names it."""
+    Path("offered.py").write_text(MINE)
+    info = Path("offered-1.dist-info")
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offered\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[compactctl.compactors]\noffered-keeps = offered:Keeps\n")
+    monkeypatch.syspath_prepend(Path.cwd())
+    own = "compactor = 'offered-keeps'\n" if of_the_file else ""
+    Path("compactctl.toml").write_text(f"{own}[set]\nsoft = 0.65\n")
+    monkeypatch.setenv("COMPACTCTL_COMPACTOR", "progressive" if of_the_file else "offered-keeps")
+    ran = command("config", "show")
+
+    assert ran.status == 0, ran.err
+    assert not Path("ran").exists()
+
+
 @pytest.mark.parametrize(
     "written", ['[set]\n"early.warn" = 0.4\n', "[set]\nearly.warn = 0.4\n", "[set.early]\nwarn = 0.4\n"]
 )
