@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from compactctl.errors import SettingsError
+from compactctl.errors import SettingsError, nearest
 from compactctl.measures._spec import Measured
-from compactctl.settings import nearest
 
 # What is judged: for each session its figures by key.
 Figures = Mapping[str, Mapping[str, Measured]]
@@ -192,19 +191,22 @@ def _against(
     """Judge against the sessions that a baseline has, too."""
     if baseline is None:
         return _broken(budget, "there is no baseline; write one with --update-baseline", left_out=left_out)
+    if not any(budget.measure in baseline[session] for session in values):
+        why = f"the baseline has {budget.measure} of none of these sessions; write it anew with --update-baseline"
+        return _broken(budget, why, left_out=left_out)
     before: dict[str, float] = {}
     for session in values:
-        known = baseline.get(session, {})
-        if budget.measure not in known:
-            continue
-        earlier = known[budget.measure]
+        earlier = baseline[session].get(budget.measure)
         if earlier is not None:
             before[session] = earlier
         elif not budget.skip_unmeasured:
-            return _broken(budget, f"the baseline says that it was not measured in {session}", left_out=left_out)
+            why = f"the baseline says that it was not measured in {session}"
+            if budget.measure not in baseline[session]:
+                why = f"the baseline has no {budget.measure} of {session}; write it anew with --update-baseline"
+            return _broken(budget, why, ((session, values[session]),), left_out)
+    left_out += len(values) - len(before)
     if not before:
-        why = f"the baseline has {budget.measure} of none of these sessions; write it anew with --update-baseline"
-        return _broken(budget, why, left_out=left_out)
+        return _broken(budget, "measured in no session of the baseline", left_out=left_out)
     common = {session: values[session] for session in before}
     value, old = budget.take(list(common.values())), budget.take(list(before.values()))
     change = abs(old) * budget.limit if budget.relative else budget.limit

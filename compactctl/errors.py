@@ -25,6 +25,10 @@ The tree:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+from typing import Self
+
 # Where several apply, the first one of this order is the exit status of the command.
 PRECEDENCE = (130, 143, 70, 6, 5, 7, 2, 3, 4, 1)
 
@@ -33,6 +37,16 @@ class CompactctlError(Exception):
     """The root of all errors that compactctl raises; its text is one line that says what to do."""
 
     exit_status = 70
+
+    def of(self, place: str) -> Self:
+        """Give the same error with the session or file that it is about before its words.
+
+        >>> SummarizerError("it took too long", "timeout").of("s1")
+        SummarizerError('s1: it took too long')
+        """
+        told = copy(self)
+        told.args = (f"{place}: {self}",)
+        return told
 
 
 class UsageError(CompactctlError):
@@ -136,6 +150,8 @@ def plain(error: CompactctlError) -> CompactctlError:
     if type(error).__module__ == __name__:
         return error
     known = next(kind for kind in type(error).__mro__ if kind.__module__ == __name__)
+    if isinstance(error, SummarizerError):
+        return SummarizerError(str(error), str(error.reason))
     return known(str(error))  # type: ignore[no-any-return]  # the tree ends in CompactctlError
 
 
@@ -148,3 +164,18 @@ def worst(statuses: list[int] | set[int] | tuple[int, ...]) -> int:
     0
     """
     return next((status for status in PRECEDENCE if status in statuses), 0)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Give the sentence that offers the nearest known name and lists all.
+
+    >>> nearest("sofd", ["soft", "full"]), nearest("soft", [])
+    (" Did you mean 'soft'? Known: full, soft", ' There is none.')
+    """
+    import difflib
+
+    listed = sorted(known)
+    if not listed:
+        return " There is none."
+    near = difflib.get_close_matches(name, listed, n=1)
+    return (f" Did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(listed)}"

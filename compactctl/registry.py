@@ -6,14 +6,13 @@ plug-ins share. Asking for one name imports that one file only.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
-from compactctl.errors import CompactctlError, UnknownNameError
+from compactctl.errors import CompactctlError, UnknownNameError, nearest
 
 
 class Named(Protocol):
@@ -41,24 +40,16 @@ def names(package: str) -> list[str]:
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """Make the error for a name that nothing has: it offers the nearest and lists the known."""
-    listed = sorted(known)
-    near = difflib.get_close_matches(name, listed, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}")
+    return UnknownNameError(f"unknown {kind} {name!r}.{nearest(name, known)}")
 
 
 def plugins(package: str, spec: type[Spec]) -> dict[str, Spec]:
     """Import every plug-in of a package and give them by name, sorted.
 
-    Raises CompactctlError where a file holds no constant of that type or more than one, or where two have one name.
+    Raises CompactctlError where a file holds no constant of that type or more than one, or one of another name.
     """
-    found: dict[str, Spec] = {}
-    for module in module_names(package):
-        constant: Spec = _constant(package, module, spec)
-        if constant.name in found:
-            raise CompactctlError(f"two plug-ins of {package} are named {constant.name!r}")
-        found[constant.name] = constant
-    return dict(sorted(found.items()))
+    found: list[Spec] = [_constant(package, module, spec) for module in module_names(package)]
+    return {constant.name: constant for constant in sorted(found, key=lambda constant: constant.name)}
 
 
 def plugin(package: str, spec: type[Spec], name: str, kind: str) -> Spec:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactctl.errors import SettingsError
+from compactctl.errors import SettingsError, nearest
 from compactctl.ports import CompactorSpec, Option
 
 # No count, size or price is larger; what is cannot be meant, and would not fit where it is used.
@@ -56,11 +56,13 @@ class Value:
 class Resolved:
     """All settings of one command, each with its origin; ``options`` are the compactor's as written.
 
-    ``trusted`` says that the settings file is the user's own: named, and not one of the project at hand.
+    ``rivals`` are those that the settings file gives to one of several compactors, as ``NAME.OPTION``; only ``compare``
+    reads them. ``trusted`` says that the settings file is the user's own: named, and not one of the project at hand.
     """
 
     values: Mapping[str, Value]
     options: Mapping[str, Value] = field(default_factory=dict)
+    rivals: Mapping[str, Value] = field(default_factory=dict)
     budgets: tuple[Mapping[str, Any], ...] = ()
     prices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     path: str = ""
@@ -142,6 +144,12 @@ def words(raw: Any) -> tuple[str, ...]:
     if isinstance(raw, Sequence) and all(isinstance(part, str) and "\0" not in part for part in raw):
         return tuple(raw)
     raise ValueError("a list of words")
+
+
+def _measures(raw: Any) -> tuple[str, ...]:
+    """Read the names of measures; ``none`` is none of them."""
+    found = words(raw)
+    return () if found == ("none",) else found
 
 
 def optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -231,7 +239,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("meter", None, optional(text), "the meter that tiers follow (default: the compactor's own)"),
     Setting("summarizer", "stub", text, "who writes the summaries"),
     Setting("summary_tokens", 2000, whole(1), "largest summary in tokens"),
-    Setting("measures", ("all",), words, "measures to compute: names, all or none"),
+    Setting("measures", ("all",), _measures, "measures to compute: names, all or none"),
     Setting("overhead", 0, whole(), "weight of the system message that transcripts do not hold, in decision tokens"),
     Setting("reserve", 0, whole(), "real tokens kept free for the reply"),
     Setting(
@@ -315,13 +323,29 @@ def resolve(
         except ValueError as error:
             place = f"--{setting.name.replace('_', '-')}" if origin == "flag" else f"{origin}: {setting.name}"
             raise SettingsError(f"{place}: {shown(raw)} is not {error}") from error
-    options = {name: Value(value, path) for name, value in table.get("set", {}).items()}
+    written = _flat(table.get("set", {}), path)
+    rivals = {name: value for name, value in written.items() if "." in name}
+    options = {name: value for name, value in written.items() if "." not in name}
     for assignment in assignments:
         name, separator, raw = assignment.partition("=")
         if not separator or not name.strip():
             raise SettingsError(f"--set {assignment!r}: write NAME=VALUE")
         options[name.strip()] = Value(raw.strip(), "flag")
-    return Resolved(values, options, tuple(table.get("budgets", ())), table.get("prices", {}), path)
+    return Resolved(values, options, rivals, tuple(table.get("budgets", ())), table.get("prices", {}), path)
+
+
+def _flat(options: Mapping[str, Any], path: str) -> dict[str, Value]:
+    """Give options by name; a table of a compactor's own (``[set.early]``) is another way to write ``early.NAME``."""
+    flat: dict[str, Value] = {}
+    for name, value in options.items():
+        own = (
+            {f"{name}.{option}": inner for option, inner in value.items()} if isinstance(value, dict) else {name: value}
+        )
+        for full, inner in own.items():
+            if full in flat:
+                raise SettingsError(f"{path}: set.{full} is there twice")
+            flat[full] = Value(inner, path)
+    return flat
 
 
 def compactor_options(spec: CompactorSpec, written: Mapping[str, Value | Any]) -> dict[str, Any]:
@@ -362,19 +386,6 @@ def shown(raw: Any) -> str:
     except (ValueError, RecursionError):
         return "a number of very many digits" if isinstance(raw, int) else "what is written there"
     return words if len(words) <= 80 else words[:77] + "..."
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Give the sentence that offers the nearest known name and lists all.
-
-    >>> nearest("sofd", ["soft", "full"]), nearest("soft", [])
-    (" Did you mean 'soft'? Known: full, soft", ' There is none.')
-    """
-    listed = sorted(known)
-    if not listed:
-        return " There is none."
-    near = difflib.get_close_matches(name, listed, n=1)
-    return (f" Did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(listed)}"
 
 
 def canonical(settings: Mapping[str, Any]) -> str:

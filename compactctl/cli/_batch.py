@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from compactctl.cli._workers import begin_worker, end_workers, lost, starting
-from compactctl.errors import CompactctlError, plain
+from compactctl.errors import CompactctlError, UnreadableError, plain
 from compactctl.model import Session
 from compactctl.transcripts import Account, Candidate, Found, distinct_ids, empty_roots, load_candidate
 
@@ -60,7 +60,11 @@ class Worker(Generic[Result]):
         return [replace(session, messages=(), compactions=()) for session in sessions], account
 
     def perform(self, candidate: Candidate, named: Sequence[Session]) -> Iterator[Result | Failed]:
-        """Work on a candidate's sessions under the ids that they were given; one at a time is kept."""
+        """Work on a candidate's sessions under the ids that they were given; one at a time is kept.
+
+        Those of a file that has changed since fail: ids and what was said of its lines are of the first reading.
+        """
+        again = Account()
         held = self.held.pop(candidate, None)
         self.room += input_bytes(candidate) if held is not None else 0
         sessions: Iterator[Session]
@@ -68,8 +72,13 @@ class Worker(Generic[Result]):
             sessions = iter(held)
             del held
         else:
-            sessions = load_candidate(candidate, Account(), side_threads=self.side_threads)
-        for session, name in zip(sessions, named, strict=True):
+            sessions = load_candidate(candidate, again, side_threads=self.side_threads)
+        for name in named:
+            session = next(sessions, None)
+            if session is None or session.input_sha256 != name.input_sha256:
+                why = "".join(f": {problem}" for problem in again.problems[:1])
+                yield Failed(name.id, UnreadableError(f"{candidate.path} changed while it was read{why}; try it again"))
+                continue
             self._tidy(session)
             told = replace(session, id=name.id, warnings=name.warnings)
             try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compactctl.budgets import Budget
 from compactctl.cli._output import write_file
-from compactctl.errors import MissingPathError, SettingsError
+from compactctl.errors import BudgetError, MissingPathError, SettingsError
 from compactctl.measures._spec import Measured
 
 BASELINE_VERSION = 1
@@ -35,7 +35,6 @@ class Baseline:
     path: str
     settings: Mapping[str, Any]
     sessions: Mapping[str, Mapping[str, Any]]
-    differences: tuple[str, ...] = field(default=())
 
     @property
     def figures(self) -> dict[str, Mapping[str, float | None]]:
@@ -67,6 +66,21 @@ def read_baseline(path: Path) -> Baseline:
         ) from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise SettingsError(f"{path}: not a baseline of compactctl: {error}; --update-baseline writes one") from error
+
+
+def refuse_weaker(path: Path, known: Baseline | None, sessions: Sequence[JudgedSession], *, complete: bool) -> None:
+    """Keep a baseline from being replaced by one that holds less than it could, or less than before.
+
+    Raises BudgetError, which says what is missing: a gate that looks at fewer sessions would pass without a word.
+    """
+    if not complete:
+        raise BudgetError(f"{path} is left as it was: not all could be judged that was asked for")
+    now = {one.session_id for one in sessions}
+    gone = sorted(known.sessions.keys() - now) if known is not None else []
+    if gone:
+        raise BudgetError(
+            f"{path} is left as it was: {_named(gone)} of it not among the inputs; remove the file to begin anew"
+        )
 
 
 def _session(row: Mapping[str, Any]) -> dict[str, Any]:

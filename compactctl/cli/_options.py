@@ -14,9 +14,10 @@ import typer
 
 from compactctl.cli._output import Target, outputs_of, refuse_unsafe_files
 from compactctl.cli._say import note
-from compactctl.compactors._user import is_user_code, load_compactor
-from compactctl.errors import MissingPathError, SettingsError, UnreadableError, UsageError
+from compactctl.compactors._user import GROUP, PACKAGE, is_user_code, load_compactor
+from compactctl.errors import MissingPathError, SettingsError, UsageError
 from compactctl.ports import Option
+from compactctl.registry import names
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve, setting_named
 from compactctl.transcripts import Found, find_inputs
 
@@ -82,37 +83,64 @@ Verbose = Annotated[
 
 
 def resolved(
+    flags: Mapping[str, Any], config: str | None, no_config: bool, assignments: list[str] | None = None
+) -> Resolved:
+    """Bring flags, environment and the settings file together, and run nobody's code; raises SettingsError."""
+    return _resolved(flags, config, no_config, assignments)[0]
+
+
+def resolved_for_replay(
     flags: Mapping[str, Any],
     config: str | None,
     no_config: bool,
-    assignments: list[str] | None,
+    assignments: list[str] | None = None,
     *,
     quiet: bool = False,
 ) -> Resolved:
-    """Bring flags, environment and the settings file together; raises SettingsError."""
+    """Give the settings of a command that replays through one compactor, with the options that this one has.
+
+    Options that a file gives to its own compactor are left out where another one was asked for, which is said. A user's
+    compactor is loaded to find out. Raises SettingsError.
+    """
+    settings, its_own = _resolved(flags, config, no_config, assignments)
+    return _without_foreign(settings, its_own, quiet)
+
+
+def _resolved(
+    flags: Mapping[str, Any], config: str | None, no_config: bool, assignments: list[str] | None
+) -> tuple[Resolved, str]:
+    """Give the settings, and the compactor that the settings file gives its options to."""
     path = None if no_config else find_settings(config)
-    table = parse_file(_read(path), str(path)) if path else None
+    table = parse_file(_read(path), str(path)) if path else {}
     settings = resolve(flags, os.environ, table, str(path or ""), assignments or ())
     # A file that was found may have come with the project, and so may one that lies in it.
     own = bool(config) and path is not None and not path.resolve().is_relative_to(Path.cwd().resolve())
     settings = replace(settings, trusted=own)
     _refuse_untrusted(settings)
-    return _without_foreign(settings, str((table or {}).get("compactor", setting_named("compactor").default)), quiet)
+    return settings, str(table.get("compactor", setting_named("compactor").default))
 
 
 def _without_foreign(settings: Resolved, its_own: str, quiet: bool) -> Resolved:
-    """Leave out the options that a file gives to its own compactor where another one was asked for, and say so."""
     asked = settings.values["compactor"]
-    given = {name for name, value in settings.options.items() if value.origin == settings.path and "." not in name}
+    given = {name for name, value in settings.options.items() if value.origin == settings.path}
     if not given or asked.origin in ("default", settings.path) or asked.value == its_own:
         return settings
     spec = load_compactor(asked.value)
     # What neither has is a typing error, which is told later. Code that the file names is not run to find out.
-    known = given if is_user_code(its_own) else set(load_compactor(its_own).option_names())
+    known = given if is_foreign_code(its_own) else set(load_compactor(its_own).option_names())
     foreign = sorted(name for name in given if not spec.option(name) and name.replace("-", "_") in known)
     if foreign:
         note(f"{settings.path}: left out, since {spec.name} has no such option: {', '.join(foreign)}", quiet=quiet)
     return replace(settings, options={name: v for name, v in settings.options.items() if name not in foreign})
+
+
+def is_foreign_code(compactor: str) -> bool:
+    """Say whether to load a compactor runs code of others: the user's own file or module, or an installed package's."""
+    from importlib.metadata import entry_points
+
+    return is_user_code(compactor) or (
+        compactor not in names(PACKAGE) and bool(entry_points(group=GROUP, name=compactor))
+    )
 
 
 def inputs(
@@ -252,13 +280,22 @@ def find_settings(named: str | None) -> Path | None:
     for folder in (here, *here.parents):
         for name in SETTINGS_FILES:
             path = folder / name
-            if path.is_file() and (name != "pyproject.toml" or "[tool.compactctl" in _read(path)):
+            if path.is_file() and (name != "pyproject.toml" or _has_settings(path)):
                 return path
     return None
+
+
+def _has_settings(path: Path) -> bool:
+    """Say whether a file that others write, too, has a part for compactctl, whatever else is in it."""
+    try:
+        return b"[tool.compactctl" in path.read_bytes()
+    except OSError as error:
+        note(f"warning: {path} cannot be read and is taken for one without settings: {error.strerror}")
+        return False
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"{path}: cannot be read as settings: {error}") from error
+        raise SettingsError(f"{path}: cannot be read as settings: {error}") from error

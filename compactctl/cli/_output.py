@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from compactctl.cli._say import note
@@ -44,8 +45,6 @@ def targets(format: str | None, outputs: Sequence[str] | None) -> list[Target]:
         if output == "-":
             continue
         path = Path(output)
-        if not path.parent.is_dir():
-            raise UsageError(f"--output {output}: the directory {path.parent} does not exist")
         found.append(Target(by_suffix(path), path))
     for report in (target.report for target in found):
         if report.needs and find_spec(report.needs) is None:
@@ -89,13 +88,16 @@ def on_terminal(paper: Paper) -> None:
     sys.stdout.flush()
 
 
-def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool, quiet: bool) -> None:
-    """Render the document for each target and write it, and say to which files.
+def write(
+    document: Mapping[str, Any], wanted: Sequence[Target], *, include_text: bool, quiet: bool
+) -> list[StoreError]:
+    """Render the document for each target and write it, files first, and say to which files.
 
-    Raises StoreError where one cannot be written.
+    What could not be written is given back, so that it takes no other output and no other error with it.
     """
     bare = shown(document, include_text=include_text) if any(target.report.shared for target in wanted) else document
-    for target in wanted:
+    failed: list[StoreError] = []
+    for target in sorted(wanted, key=lambda target: target.path is None):
         given = bare if target.report.shared else document
         if not target.report.details:
             given = {key: value for key, value in given.items() if key != "details"}
@@ -105,8 +107,13 @@ def write(document: Mapping[str, Any], wanted: Sequence[Target], *, include_text
             sys.stdout.buffer.write(content)
             sys.stdout.buffer.flush()
             continue
-        write_file(target.path, [content])
-        note(f"wrote {target.path}", quiet=quiet)
+        try:
+            write_file(target.path, [content])
+        except StoreError as error:
+            failed.append(error)
+        else:
+            note(f"wrote {target.path}", quiet=quiet)
+    return failed
 
 
 def write_file(path: Path, pieces: Iterable[bytes], option: str = "--output") -> None:
@@ -116,13 +123,15 @@ def write_file(path: Path, pieces: Iterable[bytes], option: str = "--output") ->
     """
     # A link stays one: what it leads to is replaced.
     place = Path(os.path.realpath(path))
-    beside = place.parent / f".compactctl-{os.getpid()}.tmp"
+    beside = place.parent / f".compactctl-{token_hex(8)}.tmp"
     try:
         before = place.stat().st_mode if place.exists() else None
         if before is not None and not os.access(place, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        # Not by tempfile, whose files nobody else may read whatever the user's mask says.
+        file = beside.open("xb")
         try:
-            with beside.open("xb") as file:
+            with file:
                 if before is not None:
                     os.fchmod(file.fileno(), stat.S_IMODE(before))
                 file.writelines(pieces)
@@ -141,7 +150,7 @@ def refuse_unsafe_files(
     state_dir: str | None = None,
     records_dir: str | None = None,
 ) -> None:
-    """See before the work begins that no file to be written is an input, lies in the store, or is no regular file.
+    """See before the work begins that files can be written: none is an input, in the store, or no regular file.
 
     ``files`` are what is to be written, each with the option that names it; ``arguments`` are the inputs as they were
     named, for the lists of paths among them. Raises UsageError.
@@ -154,6 +163,8 @@ def refuse_unsafe_files(
         try:
             seen = path.stat()
         except (FileNotFoundError, NotADirectoryError):
+            if not path.parent.is_dir():
+                raise UsageError(f"{option} {path}: the directory {path.parent} does not exist") from None
             continue
         except OSError as error:
             raise UsageError(f"{option} {path}: {error.strerror}") from error

@@ -6,20 +6,17 @@ Imports nothing of the package but errors, since it comes first: a signal may ar
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import signal
 import sys
 from collections.abc import Iterator
-from io import TextIOWrapper
+from io import BufferedWriter, RawIOBase, TextIOWrapper
 from threading import Timer
-from typing import Any
+from typing import Any, TextIO
 
 from compactctl.errors import StoreError, worst
 
 SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-# A stream of the process has these errors where its disk is full or its device fails.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def leave_on_signals() -> None:
@@ -97,7 +94,7 @@ def _leave(number: int, frame: object) -> None:
 
 
 def secure_streams() -> None:
-    """Make the standard streams usable: closed ones lead nowhere, and stderr never fails.
+    """Make the standard streams usable: closed ones lead nowhere, and to write to them never fails.
 
     A closed one must not stay free: the next file to be opened, say a transcript, would take its place.
     """
@@ -110,6 +107,7 @@ def secure_streams() -> None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
+    sys.stdout = Stdout(sys.stdout)
     told = sys.stderr
     raw = told.buffer if told is not None else open(2, "wb", closefd=False)  # noqa: SIM115 - as long as the process
     encoding = told.encoding if told is not None else "utf-8"
@@ -131,31 +129,56 @@ class _Lenient(TextIOWrapper):
             super().flush()
 
 
-def stdout_failed(error: OSError) -> int | None:
-    """Give the exit status for an error of standard output, which is then given up; None for another error.
+class Stdout(TextIOWrapper):
+    """Standard output: what cannot be written there must not change what a command does, but its status."""
 
-    A closed pipe ends quietly (0); a full disk is told and has the status of what could not be written.
-    """
-    if isinstance(error, BrokenPipeError):
-        status = 0
-    elif error.errno in _FULL and error.filename is None:
-        status = StoreError.exit_status
-        print(f"compactctl: standard output could not be written: {error.strerror}", file=sys.stderr)
-    else:
-        return None
-    # What is left in its buffer must not fail again at the very end.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return status
+    def __init__(self, like: TextIO) -> None:
+        self._sink = _Sink(like.fileno())
+        terminal = like.isatty()
+        super().__init__(BufferedWriter(self._sink), like.encoding, like.errors, line_buffering=terminal)
+
+    @property
+    def status(self) -> int:
+        """The exit status of what could not be written: 0 where nobody reads any more, 5 for a full disk."""
+        return self._sink.status
+
+
+class _Sink(RawIOBase):
+    """A file descriptor that takes everything: after its first error, which is told, nothing more goes there."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 0
+        self._number = number
+        self._lost = False
+
+    def write(self, piece: Any, /) -> int:
+        """Write a piece, or as much of it as goes at once."""
+        if not self._lost:
+            try:
+                return os.write(self._number, piece)
+            except OSError as error:
+                self._lost = True
+                if not isinstance(error, BrokenPipeError):
+                    self.status = StoreError.exit_status
+                    why = f"standard output could not be written: {error.strerror}"
+                    print(f"compactctl: {why}", file=sys.stderr)
+        return len(piece)
+
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
+
+    def fileno(self) -> int:
+        """Give the descriptor's number."""
+        return self._number
+
+    def isatty(self) -> bool:
+        """Say whether it is a terminal."""
+        return os.isatty(self._number)
 
 
 def close_stdout(status: int, last: str = "") -> int:
     """Write out what standard output still holds and ``last``, and give the status that the command has then."""
-    try:
-        sys.stdout.write(last)
-        sys.stdout.flush()
-    except OSError as error:
-        failed = stdout_failed(error)
-        if failed is None:
-            raise
-        return worst((status, failed))
-    return status
+    sys.stdout.write(last)
+    sys.stdout.flush()
+    return worst((status, sys.stdout.status)) if isinstance(sys.stdout, Stdout) else status

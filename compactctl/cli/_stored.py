@@ -9,7 +9,7 @@ from typing import Any
 from compactctl.errors import NothingMatchedError, UsageError
 from compactctl.reports._stored import RunLines, StoredSession, stored_session
 from compactctl.reports._timeline import Timeline
-from compactctl.store import Run, Store
+from compactctl.store import Store
 from compactctl.store.layout import RECORDS, TURNS
 from compactctl.store.lines import LogCounts
 from compactctl.store.trash import written_down
@@ -40,18 +40,6 @@ class Damage:
             self.warnings.append(f"{label}: line {first.number} is not used ({first.reason}){more}; run `verify`")
         if counts.torn_bytes:
             self.warnings.append(f"{label}: the last line is torn ({counts.torn_bytes:,} bytes) and not used")
-
-
-def stored_document(store: Store, session: str, run: Run | str | None = None) -> dict[str, Any]:
-    """Give the object that ``replay --format json --include-text`` gave for a stored run (None: the last complete one).
-
-    Raises NothingMatchedError where the store holds no such session or run, StoreError where it is unsafe.
-    """
-    wanted = run.id if isinstance(run, Run) else run
-    for name in store.resolve(session):
-        for lines in run_lines(store, name, Choice(run=wanted), Damage()):
-            return stored_session(lines).document
-    raise NothingMatchedError(f"session {session!r} has no complete run{f' {wanted}' if wanted else ''}")
 
 
 def names_of(store: Store, sessions: Sequence[str], *, half_gone: bool = False, also: str = "") -> list[str]:

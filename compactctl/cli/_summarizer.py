@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compactctl.cli._say import note
 from compactctl.errors import SettingsError, UsageError
 from compactctl.measures._spec import dollars
-from compactctl.model import SUMMARY_FAILED
+from compactctl.model import SUMMARY_FAILED, CompactionRecord
 from compactctl.ports import BlobStore, Summarizer
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, Value
 from compactctl.summarizers import make_planner, make_summarizer, spec
@@ -119,11 +119,20 @@ def failed_summaries(failures: Sequence[str]) -> str:
 def failures_in(documents: Iterable[Mapping[str, Any]]) -> list[str]:
     """Give a sentence for each summary of these sessions that failed."""
     return [
-        f"{document['session_id']}, turn {row['turn']}: {row['error']}"
+        sentence
         for document in documents
         for row in document["compactions"]
-        if SUMMARY_FAILED in row["error"]
+        for sentence in _failed(document["session_id"], row["turn"], row["error"])
     ]
+
+
+def failed_records(place: str, records: Iterable[CompactionRecord]) -> list[str]:
+    """Give a sentence for each summary of one replay that failed; ``place`` is the session, and whose replay it is."""
+    return [sentence for record in records for sentence in _failed(place, record.turn, record.error)]
+
+
+def _failed(place: str, turn: int | None, error: str) -> list[str]:
+    return [f"{place}, turn {turn}: {error}"] if SUMMARY_FAILED in error else []
 
 
 @lru_cache(maxsize=8)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 import compactctl
+from compactctl.cli._summarizer import failed_records
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.cli._workers import FORKS, shared_out
 from compactctl.compactors._user import GROUP, PACKAGE
@@ -233,11 +234,7 @@ class _Bench:
             skip=True,
             figures_only=True,
         )
-        failures.extend(
-            f"{bench.session.id}, turn {record.turn}: {record.error}"
-            for record in outcome.tally.compactions
-            if record.summary_failed
-        )
+        failures.extend(failed_records(bench.session.id, outcome.tally.compactions))
         return figures_of(outcome)
 
 

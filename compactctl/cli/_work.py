@@ -23,7 +23,6 @@ from compactctl.model import Session, Tier, first_timestamp
 from compactctl.ports import Clock, HistoryMode, MeterSpec, Offloader, RecordedMode, Span, Summarizer
 from compactctl.registry import plugin
 from compactctl.reports._document import session_document, short_path
-from compactctl.reports._words import size
 from compactctl.runs import Setup, Window, Workbench, run, settings_hash
 from compactctl.settings import Resolved, compactor_options
 from compactctl.summarizers import make_extractor, spec as summarizer_spec
@@ -92,7 +91,7 @@ def check_settings(settings: Resolved) -> None:
     if settings["meter"]:
         plugin("compactctl.meters", MeterSpec, settings["meter"], "meter")
     measures = settings["measures"]
-    for name in () if "all" in measures or measures == ("none",) else measures:
+    for name in () if "all" in measures else measures:
         if name not in all_keys():  # a key selects its measure
             plugin("compactctl.measures", MeasureSpec, name, "measure")
     summarizer_spec(settings["summarizer"])
@@ -104,13 +103,6 @@ def make_summarizer(work: Work) -> Summarizer:
     Raises SettingsError, UsageError and UnknownNameError: called once before the work begins, it says so at once.
     """
     return summarizer_for(work.settings, work.planner)
-
-
-def state_line(settings: Resolved) -> str:
-    """Say where the state directory is and how large it has become."""
-    root = Path(settings["state_dir"])
-    total = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink())
-    return f"results, records and turns: {root} ({size(total)})"
 
 
 def state_warnings(settings: Resolved) -> list[str]:
@@ -148,7 +140,6 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
     settings = work.settings
     setup = setup_of(settings, work.compact_at)
     bench = workbench(settings, session)
-    measures = () if settings["measures"] == ("none",) else settings["measures"]
 
     def go(
         offloader: Offloader | None,
@@ -170,7 +161,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
             offloader=offloader,
             clock=clock,
             memory_extractor=make_extractor(summarizer, remember, known) if settings["extract_memories"] else None,
-            measures=measures,
+            measures=settings["measures"],
             skip=work.skip,
             figures_only=work.skip,
             watch=watch,

@@ -5,18 +5,17 @@ Only the file of the command that was asked for is imported.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from compactctl.cli._process import close_stdout, stdout_failed, stopping_on_signals
+from compactctl.cli._process import close_stdout, stopping_on_signals
 from compactctl.errors import CompactctlError, Interrupted
 from compactctl.reports._safe import safe
 
@@ -74,30 +73,8 @@ def run(arguments: Sequence[str]) -> int:
     return close_stdout(0)
 
 
-@contextlib.contextmanager
-def _stdout_may_fail() -> Iterator[None]:
-    """Give help and the like the statuses of every output; typer's own for a closed pipe is 1."""
-    try:
-        yield
-    except OSError as error:
-        status = stdout_failed(error)
-        if status is None:
-            raise
-        raise SystemExit(status) from error
-
-
 class LazyGroup(TyperGroup):
     """Imports the file of a command when that command is run, and none for the list of commands."""
-
-    def make_context(self, *positional: Any, **named: Any) -> Any:
-        """Read the program's own options, of which --help writes."""
-        with _stdout_may_fail():
-            return super().make_context(*positional, **named)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command, or write its help."""
-        with _stdout_may_fail():
-            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Give the names of all commands."""
@@ -164,9 +141,6 @@ def _failed(error: Exception) -> int:
     if isinstance(error, CompactctlError):
         _say(str(error))
         return error.exit_status
-    failed = stdout_failed(error) if isinstance(error, OSError) else None
-    if failed is not None:
-        return failed
     if os.environ.get(DEBUG):
         raise error
     _say(f"internal error: {type(error).__name__}: {error} (set {DEBUG}=1 for the traceback, and report it)")

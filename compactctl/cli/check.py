@@ -15,12 +15,20 @@ from compactctl.budgets import Budget, Level, judge, parse_budgets
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
-from compactctl.cli._judge import JudgedSession, differences, read_baseline, write_baseline
+from compactctl.cli._judge import Baseline, JudgedSession, differences, read_baseline, refuse_weaker, write_baseline
 from compactctl.cli._output import write
 from compactctl.cli._say import Told, input_notes, note, notes, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
-from compactctl.errors import CompactctlError, NothingMatchedError, SettingsError, SummarizerError, UsageError
+from compactctl.errors import (
+    BudgetError,
+    CompactctlError,
+    NothingMatchedError,
+    SettingsError,
+    StoreError,
+    SummarizerError,
+    UsageError,
+)
 from compactctl.measures import measures as known_measures
 from compactctl.model import Session
 from compactctl.reports._document import root_document, session_document
@@ -80,7 +88,7 @@ def check(
         raise UsageError("check needs at least one transcript: a file, a directory, a pattern, or - for stdin")
     if update_baseline and baseline is None:
         raise UsageError("--update-baseline needs --baseline FILE")
-    settings = opt.resolved(flags, config, no_config, set, quiet=quiet)
+    settings = opt.resolved_for_replay(flags, config, no_config, set, quiet=quiet)
     wanted = decision_targets("check", format, output)
     level = Level(_level(fail_on))
     setup = setup_of(settings)
@@ -88,9 +96,7 @@ def check(
     if not budgets:
         raise SettingsError("there is no budget to check; write some with `compactctl init`, or add [[budgets]]")
     needs = any(budget.needs_baseline for budget in budgets)
-    # With a dry run the baseline of before is what there is, if there is one.
-    reads = baseline is not None and (not update_baseline or (dry_run and baseline.exists()))
-    known = read_baseline(baseline) if baseline is not None and reads else None
+    known = _baseline(baseline, update_baseline)
     job = _Job(Work(settings), measures_of(budgets))
     make_summarizer(job.work)
     written = [("--baseline", baseline)] if update_baseline and baseline is not None else []
@@ -113,7 +119,7 @@ def check(
                 return problems(counted.problems)
             for result in judge_each(account, context=job):
                 if isinstance(result, Failed):
-                    errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
+                    errors.append(result.error.of(result.session_id))
                     continue
                 document, one = result
                 documents.append(document)
@@ -126,12 +132,18 @@ def check(
     bill(settings, quiet=quiet)
     if not documents and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to check; name a transcript"))
-    if update_baseline and dry_run:
-        note(f"nothing was written to {baseline}: --dry-run")
-    elif update_baseline and baseline is not None and documents:
-        write_baseline(baseline, setup.settings(), judged, budgets)
-        note(f"wrote {baseline}", quiet=quiet)
-        known = read_baseline(baseline)
+    failed = [*account.problems, *errors]
+    if update_baseline and baseline is not None:
+        try:
+            refuse_weaker(baseline, known, judged, complete=not failed)
+            if dry_run:
+                note(f"nothing was written to {baseline}: --dry-run")
+            else:
+                write_baseline(baseline, setup.settings(), judged, budgets)
+                note(f"wrote {baseline}", quiet=quiet)
+                known = read_baseline(baseline)
+        except (BudgetError, StoreError) as error:
+            errors.append(error)
     other = differences(known, setup.settings(), judged) if known is not None else ()
     verdicts = judge(
         budgets, {one.session_id: one.figures for one in judged}, known.figures if known is not None else None
@@ -145,6 +157,7 @@ def check(
         baseline=str(baseline) if baseline is not None else None,
         differences=list(other),
         ignored_inputs=dict(account.ignored),
+        failed=list(map(str, failed)),
     )
     input_notes(account, map(Told.within, documents), quiet=quiet)
     notes((f"not the same as the baseline: {words}" for words in other), quiet=quiet)
@@ -152,11 +165,24 @@ def check(
         note("warning: budgets against a baseline need --baseline FILE")
     if baseline is not None and not needs:
         note("warning: no budget looks at the baseline; give one a max_increase or max_decrease (see `init`)")
-    write(document, wanted, include_text=False, quiet=quiet)
     _step_summary(document)
+    errors += write(document, wanted, include_text=False, quiet=quiet)
     if any(verdict.fails(level) for verdict in verdicts):
         statuses.append(1)
     return problems([*account.problems, *errors], statuses)
+
+
+def _baseline(path: Path | None, update: bool) -> Baseline | None:
+    """Read the baseline of before; where it is to be written anew, there need be none, nor one that can be read."""
+    if path is None or (update and not path.exists()):
+        return None
+    try:
+        return read_baseline(path)
+    except SettingsError as error:
+        if not update:
+            raise
+        note(f"warning: {error}")
+        return None
 
 
 def measures_of(budgets: Sequence[Budget]) -> tuple[str, ...]:

@@ -14,10 +14,18 @@ from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
 from compactctl.cli._output import write
 from compactctl.cli._say import Told, input_notes, note, problems, progress
-from compactctl.cli._summarizer import announce, bill, failed_summaries, one_account, refuse_idle_flags, with_summarizer
+from compactctl.cli._summarizer import (
+    announce,
+    bill,
+    failed_records,
+    failed_summaries,
+    one_account,
+    refuse_idle_flags,
+    with_summarizer,
+)
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.compactors._user import load_compactor
-from compactctl.errors import CompactctlError, NothingMatchedError, SettingsError, SummarizerError, UsageError
+from compactctl.errors import CompactctlError, NothingMatchedError, SettingsError, SummarizerError, UsageError, nearest
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.ports import CompactorSpec, Summarizer
@@ -25,7 +33,7 @@ from compactctl.registry import names, plugin
 from compactctl.reports._comparison import compared_document, mark_best
 from compactctl.reports._document import root_document
 from compactctl.runs import Setup, run
-from compactctl.settings import Resolved, Value, compactor_options, nearest
+from compactctl.settings import Resolved, Value, compactor_options
 from compactctl.transcripts import Account, inspect_facts
 from compactctl.tuning.figures import figures_of, known_keys, pooled_figures
 
@@ -76,7 +84,7 @@ def compare(
     settings = opt.resolved(flags, config, no_config, set)
     wanted = decision_targets("compare", format, output)
     chosen = compactor or [settings["compactor"]]
-    setups = rivals(chosen, settings)
+    setups = rivals(chosen, settings, quiet=quiet)
     job = _Job(Work(settings), tuple(setups.items()))
     askers = {rival.settings["summarizer"]: rival.settings for rival in setups.values()}
     refuse_idle_flags(settings, askers)
@@ -107,7 +115,7 @@ def compare(
                 return problems(counted.problems)
             for result in compare_each(account, context=job):
                 if isinstance(result, Failed):
-                    errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
+                    errors.append(result.error.of(result.session_id))
                     continue
                 documents.append(result.document)
                 figures.append(result.figures)
@@ -121,7 +129,9 @@ def compare(
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to compare on; name a transcript"))
     if documents:
-        write(_document(setups, documents, figures, account), wanted, include_text=False, quiet=quiet)
+        told = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, [*account.problems, *errors]))}
+        document = _document(setups, documents, figures, told)
+        errors += write(document, wanted, include_text=False, quiet=quiet)
     input_notes(account, map(Told.within, documents), quiet=quiet)
     return problems([*account.problems, *errors], statuses)
 
@@ -138,10 +148,11 @@ class Rival:
     settings: Resolved
 
 
-def rivals(chosen: Sequence[str], settings: Resolved) -> dict[str, Rival]:
+def rivals(chosen: Sequence[str], settings: Resolved, *, quiet: bool = False) -> dict[str, Rival]:
     """Give the setup of each compactor by its name in the comparison, the bounds last.
 
-    Raises UnknownNameError, SettingsError for options that none of them has, UsageError for a name given twice.
+    What the settings file sets for none of them is left out, which is said. Raises UnknownNameError, SettingsError for
+    options on the command line that none of them has, UsageError for a name given twice.
     """
     specs: dict[str, CompactorSpec] = {}
     for written in chosen:
@@ -154,19 +165,24 @@ def rivals(chosen: Sequence[str], settings: Resolved) -> dict[str, Rival]:
         specs[name] = load_compactor(of)
     bounds = [name for name in BOUNDS if name in names(_ROOM) and name not in specs]
     own: dict[str, dict[str, Value]] = {name: {} for name in specs}
-    for written, value in settings.options.items():
+    idle: list[str] = []
+    for written, value in {**settings.rivals, **settings.options}.items():
         name, separator, option = written.partition(".")
-        if separator:
-            if name not in specs:
-                raise SettingsError(f"--set {written}: no compactor {name!r} is compared.{nearest(name, specs)}")
-            own[name][option] = value
-            continue
         having = [name for name, spec in specs.items() if spec.option(written)]
-        if not having and value.origin == "flag":
+        if separator and name in specs:
+            own[name][option] = value
+        elif having:
+            for name in having:
+                own[name].setdefault(written, value)
+        elif value.origin != "flag":
+            idle.append(written)
+        elif separator:
+            raise SettingsError(f"--set {written}: no compactor {name!r} is compared.{nearest(name, specs)}")
+        else:
             options = {option.name for spec in specs.values() for option in spec.options}
             raise SettingsError(f"--set {written}: none of the compactors has it.{nearest(written, options)}")
-        for name in having:
-            own[name].setdefault(written, value)
+    if idle:
+        note(f"{settings.path}: left out, since nothing that is compared has it: {', '.join(idle)}", quiet=quiet)
     specs |= {name: plugin(_ROOM, CompactorSpec, name, "compactor") for name in bounds}
     askers: dict[str, Resolved] = {}
     found: dict[str, Rival] = {}
@@ -196,7 +212,6 @@ class _Compared:
 def _task(session: Session, job: _Job) -> _Compared:
     settings = job.work.settings
     bench = workbench(settings, session)
-    measures = () if settings["measures"] == ("none",) else settings["measures"]
     summarizers: dict[str, Summarizer] = {}
     found: list[Mapping[str, Measured]] = []
     compared: list[dict[str, Any]] = []
@@ -205,13 +220,9 @@ def _task(session: Session, job: _Job) -> _Compared:
         asked = rival.settings[SUMMARIZER]
         if asked not in summarizers:
             summarizers[asked] = make_summarizer(replace(job.work, settings=rival.settings))
-        outcome = run(bench, rival.setup, summarizer=summarizers[asked], measures=measures, skip=True)
+        outcome = run(bench, rival.setup, summarizer=summarizers[asked], measures=settings["measures"], skip=True)
         found.append(figures_of(outcome))
-        failures.extend(
-            f"{session.id}, {name}, turn {record.turn}: {record.error}"
-            for record in outcome.tally.compactions
-            if record.summary_failed
-        )
+        failures.extend(failed_records(f"{session.id}, {name}", outcome.tally.compactions))
         compared.append(compared_document(name, rival.setup, rival.bound, found[-1], outcome))
     mark_best(compared, known_keys())
     document = {
@@ -229,7 +240,7 @@ def _document(
     setups: Mapping[str, Rival],
     documents: Sequence[dict[str, Any]],
     figures: Sequence[Sequence[Mapping[str, Measured]]],
-    account: Account,
+    told: Mapping[str, Any],
 ) -> dict[str, Any]:
     keys = known_keys()
     overall = [
@@ -240,7 +251,4 @@ def _document(
     shown = list(figures[0][0])
     settings = {"compactors": {name: rival.setup.settings() for name, rival in setups.items()}}
     units = {key: keys[key].unit for key in shown}
-    ignored = dict(account.ignored)
-    return root_document(
-        "compare", settings, documents, figures=shown, units=units, overall=overall, ignored_inputs=ignored
-    )
+    return root_document("compare", settings, documents, figures=shown, units=units, overall=overall, **told)

@@ -11,7 +11,6 @@ import compactctl
 from compactctl.cli import _options as opt
 from compactctl.cli._work import check_settings, setup_of
 from compactctl.cli.app import guarded
-from compactctl.compactors._user import is_user_code
 from compactctl.reports._document import SCHEMA_VERSION
 from compactctl.reports._json_bytes import encode
 from compactctl.reports._safe import safe
@@ -40,16 +39,19 @@ def show(
     """
     settings = opt.resolved({}, config, no_config, set)
     rows = {name: (value.value, value.origin) for name, value in settings.values.items()}
-    if is_user_code(settings["compactor"]):
+    rows["measures"] = (settings["measures"] or ("none",), settings.values["measures"].origin)
+    if opt.is_foreign_code(settings["compactor"]):
         # Looking at settings runs nobody's code, so the options are as written.
         check_settings(settings)
         rows |= {f"set.{name}": (value.value, value.origin) for name, value in settings.options.items()}
     else:
+        settings = opt.resolved_for_replay({}, config, no_config, set)
         setup = setup_of(settings)
         origins = {
             option.name: value.origin for name, value in settings.options.items() if (option := setup.spec.option(name))
         }
         rows |= {f"set.{name}": (value, origins.get(name, "default")) for name, value in setup.options.items()}
+    rows |= {f"set.{name}": (value.value, value.origin) for name, value in settings.rivals.items()}
     if opt.json_wanted("config show", json, format):
         listed = {name: {"value": value, "origin": origin} for name, (value, origin) in rows.items()}
         document = {"schema_version": SCHEMA_VERSION, "tool_version": compactctl.__version__, "settings": listed}

@@ -11,7 +11,7 @@ import typer
 from compactctl.cli import _options as opt
 from compactctl.cli._output import refuse_unsafe_files, write_file
 from compactctl.cli._say import notes, problems
-from compactctl.errors import CompactctlError, UsageError
+from compactctl.errors import CompactctlError, StoreError, UsageError
 from compactctl.model import Session
 from compactctl.reports._json_bytes import printable
 from compactctl.transcripts import Account, distinct_ids, find_inputs, load_inputs, write_neutral
@@ -45,7 +45,10 @@ def convert(
             for line in lines:
                 sys.stdout.buffer.write(line)
         else:
-            write_file(Path(output), lines)
+            try:
+                write_file(Path(output), lines)
+            except StoreError as error:
+                errors.append(error)
     return problems(errors)
 
 

@@ -62,7 +62,7 @@ def gc(
     from compactctl.store import open_store
     from compactctl.store.gc import Selection, apply_gc, plan_gc
 
-    settings = resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, None)
+    settings = resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config)
     store = open_store(settings["state_dir"], settings["records_dir"])
     chosen = names_of(store, sessions, half_gone=True, also="; nothing was removed") if sessions else ()
     selection = Selection(

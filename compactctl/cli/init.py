@@ -16,7 +16,7 @@ from compactctl.cli._output import write_file
 from compactctl.cli._say import Told, input_notes, note, problems, progress
 from compactctl.cli._settings_file import SHAPING, toml_value
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
-from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
+from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
 from compactctl.runs import run
@@ -100,7 +100,7 @@ def init(
             else ()
         ):
             if isinstance(result, Failed):
-                errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
+                errors.append(result.error.of(result.session_id))
             else:
                 rows.append(result.figures)
                 told.append(result.told)
@@ -110,13 +110,22 @@ def init(
         content = "\n".join(_lines(settings, setup.options, rows)) + "\n"
         if str(write) == "-":
             sys.stdout.write(content)
-        else:
-            write_file(write, [content.encode()])
+        elif _written_to(write, content, errors):
             note(f"wrote {write}; `compactctl check` holds sessions to it", quiet=quiet)
             if hidden is not None and hidden.resolve() != write.resolve() and write.name == opt.SETTINGS_FILES[0]:
                 note(f"warning: {write} is read from now on, and not {hidden}, whose settings it does not hold")
     input_notes(account, told, quiet=quiet)
     return problems([*account.problems, *errors])
+
+
+def _written_to(path: Path, content: str, errors: list[CompactctlError]) -> bool:
+    """Write the file and say whether that was possible; the error goes to the others."""
+    try:
+        write_file(path, [content.encode()])
+    except StoreError as error:
+        errors.append(error)
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

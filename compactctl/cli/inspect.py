@@ -38,7 +38,7 @@ def inspect(
     """
     if not paths:
         raise UsageError("inspect needs at least one transcript: a file, a directory, a pattern, or - for stdin")
-    settings = opt.resolved({"window": window, "jobs": jobs}, config, no_config, None)
+    settings = opt.resolved({"window": window, "jobs": jobs}, config, no_config)
     wanted = decision_targets("inspect", format, output)
     account = Account()
     documents: list[dict[str, Any]] = []
@@ -54,15 +54,16 @@ def inspect(
             progress=show,
         ):
             if isinstance(result, Failed):
-                errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
+                errors.append(result.error.of(result.session_id))
             else:
                 documents.append(result)
                 notes((f"{result['session_id']}: {words}" for words in result["warnings"]), quiet=quiet)
     if not documents and not account.problems and not errors:
         errors.append(NothingMatchedError("no session to inspect; name a transcript"))
     if documents:
-        document = root_document("inspect", {}, documents, ignored_inputs=dict(account.ignored))
-        write(document, wanted, include_text=False, quiet=quiet)
+        told = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, [*account.problems, *errors]))}
+        document = root_document("inspect", {}, documents, **told)
+        errors += write(document, wanted, include_text=False, quiet=quiet)
     not_looked_into(account, quiet=quiet, verbose=verbose)
     return problems([*account.problems, *errors])
 

@@ -14,7 +14,7 @@ from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import on_terminal, targets, terminal_paper, write
 from compactctl.cli._say import not_looked_into, note, notes, problems, progress
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
-from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line, state_warnings
+from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_warnings
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
 from compactctl.findings import FINDINGS, left_out
 from compactctl.model import Session
@@ -63,12 +63,12 @@ def replay(
     if not paths:
         raise UsageError("replay needs at least one transcript: a file, a directory, a pattern, or - for stdin")
     own = {"records_dir": records_dir, "extract_memories": True if extract_memories else None}
-    settings = opt.resolved({**flags, **own}, config, no_config, set, quiet=quiet)
+    settings = opt.resolved_for_replay({**flags, **own}, config, no_config, set, quiet=quiet)
     wanted = targets(format, output)
     setup = setup_of(settings, frozenset(compact_at or ()))
     screen = wanted[0].report.name == "table"
     # Records of quiet turns are needed wherever they are kept or listed one by one.
-    skip = dry_run and settings["measures"] == ("none",) and len(wanted) == 1 and screen and not verbose
+    skip = dry_run and not settings["measures"] and len(wanted) == 1 and screen and not verbose
     work = Work(settings, setup.compact_at, dry_run, skip, wait)
     make_summarizer(work)
     if not dry_run:
@@ -90,11 +90,11 @@ def replay(
             plan = announce(settings, paths, count, dry_run=dry_run, quiet=quiet)
             if plan is not None and dry_run:
                 document = root_document("replay", setup.settings(), [], plan=plan.to_json())
-                write(document, wanted[1:] if screen else wanted, include_text=False, quiet=quiet)
-                return problems(counted.problems)
+                failed = write(document, wanted[1:] if screen else wanted, include_text=False, quiet=quiet)
+                return problems([*counted.problems, *failed])
             for result in replayed(account, context=work):
                 if isinstance(result, Failed):
-                    errors.append(type(result.error)(f"{result.session_id}: {result.error}"))
+                    errors.append(result.error.of(result.session_id))
                     continue
                 documents.append(result.document)
                 statuses.extend(result.statuses)
@@ -111,14 +111,13 @@ def replay(
         errors.append(SummarizerError(failed_summaries(failures)))
     if not documents and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to replay; name a transcript"))
-    document = root_document("replay", setup.settings(), documents, ignored_inputs=dict(account.ignored))
-    if screen:
-        if documents:
-            paper = terminal_paper()
-            replay_end(documents, paper)
-            on_terminal(paper)
-        wanted = wanted[1:]
-    write(document, wanted, include_text=include_text, quiet=quiet)
+    told = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, [*account.problems, *errors]))}
+    document = root_document("replay", setup.settings(), documents, **told)
+    errors += write(document, wanted[1:] if screen else wanted, include_text=include_text, quiet=quiet)
+    if screen and documents:
+        paper = terminal_paper()
+        replay_end(documents, paper)
+        on_terminal(paper)
     bill(settings, quiet=quiet)
     if settings["extract_memories"] and documents:
         facts = sum(document["facts_kept"] for document in documents)
@@ -132,7 +131,7 @@ def replay(
             quiet=quiet,
         )
     if documents and not dry_run and not quiet:
-        note(state_line(settings))
+        note(f"results, records and turns: {settings['state_dir']}")
     not_looked_into(account, quiet=quiet, verbose=verbose)
     return problems([*account.problems, *errors], statuses)
 

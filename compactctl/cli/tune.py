@@ -97,7 +97,7 @@ def tune(
         raise UsageError(f"--write {write_}: a settings file ends in .toml; results go to --output")
     if write_ is not None and not write_.parent.is_dir():
         raise UsageError(f"--write {write_}: the directory {write_.parent} does not exist")
-    settings = opt.resolved(flags, config, no_config, set, quiet=quiet)
+    settings = opt.resolved_for_replay(flags, config, no_config, set, quiet=quiet)
     wanted = decision_targets("tune", format, output)
     setup = setup_of(settings)
     preferred = Prefer(_read(one_of(*Prefer), prefer, "--prefer"))
@@ -163,12 +163,15 @@ def tune(
     options = [points[number] for number in numbers]
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
     heads = [_head(session) for session in sessions]
-    lost = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, failed))}
+    lost = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, [*account.problems, *failed]))}
     document = root_document("tune", setup.settings(), heads, **body, **lost)
-    write(document, wanted, include_text=False, quiet=quiet)
+    errors += write(document, wanted, include_text=False, quiet=quiet)
     input_notes(account, map(Told.by, sessions), quiet=quiet)
     if write_ is not None and complete:
-        _write_settings(write_, document, setup, settings)
+        try:
+            _write_settings(write_, document, setup, settings)
+        except StoreError as error:
+            errors.append(error)
     elif write_ is not None:
         note(f"nothing was written to {write_}: not all was done that was asked for")
     return problems([*account.problems, *errors], statuses)
@@ -184,8 +187,6 @@ def _read(reader: Any, raw: Any, name: str) -> Any:
 def _measures(settings: Resolved) -> tuple[str, ...]:
     """Give the measures to compute; all of them, unless named, are those that objectives and gates need."""
     chosen: tuple[str, ...] = settings["measures"]
-    if chosen == ("none",):
-        return ()
     return _NEEDED if chosen == ("all",) else chosen
 
 
@@ -251,7 +252,7 @@ class _Found:
 
     def failed(self) -> list[CompactctlError]:
         """Give the errors of the sessions that raised one, in their order."""
-        return [type(error)(f"{self.sessions[at].id}: {error}") for at, (_, error) in sorted(self._bad.items())]
+        return [error.of(self.sessions[at].id) for at, (_, error) in sorted(self._bad.items())]
 
     def whole(self) -> tuple[list[Session], list[int], list[list[Figures]]]:
         """Give sessions and points of which everything is known: all sessions that are done, else points of some."""
@@ -273,7 +274,7 @@ def _batches(inputs: Found, account: Account, subagents: bool, found: _Found) ->
     held = 0
     for session in each_session(inputs, account, _same, None, side_threads=subagents):
         if isinstance(session, Failed):
-            found.errors.append(session.error)
+            found.errors.append(session.error.of(session.session_id))
             continue
         batch.append(session)
         held += characters(session)

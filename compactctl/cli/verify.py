@@ -58,7 +58,7 @@ def verify(
     from compactctl.store.repair import apply_repair, plan_repair
     from compactctl.store.verify import verify as check
 
-    settings = resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, None)
+    settings = resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config)
     store = open_store(settings["state_dir"], settings["records_dir"])
     store.must_exist()
     chosen = names_of(store, sessions) if sessions else None

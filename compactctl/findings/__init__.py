@@ -46,13 +46,13 @@ def find(trace: Trace, measured: Mapping[str, Measured], situation: Situation) -
 def left_out(measures: Iterable[str]) -> int:
     """Count the kinds that are not looked for where only these measures, or measures of these keys, are computed.
 
-    >>> left_out(["none"]) == len(FINDINGS), left_out(["all"])
+    >>> left_out([]) == len(FINDINGS), left_out(["all"])
     (True, 0)
     """
     names = _owners(measures)
     if "all" in names:
         return 0
-    return sum(1 for kind in FINDINGS.values() if not names.issuperset(kind.needs) or "none" in names)
+    return sum(1 for kind in FINDINGS.values() if not names or not names.issuperset(kind.needs))
 
 
 def _owners(keys: Iterable[str]) -> set[str]:

@@ -105,6 +105,8 @@ def comparison_text(document: Mapping[str, Any], paper: Paper) -> None:
     """Write the comparison: each session with its curves, then all together."""
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     shown = sorted(sessions, key=_badness, reverse=True)[:_MOST_SESSIONS]
+    for words in document["failed"]:
+        paper.wrapped(safe(f"NOT COMPARED: {words}"), "", "error")
     if len(sessions) > 1:
         words = f"{quantity(len(sessions), 'session')}, worst first: by failed turns, then by the real peak"
         paper.line(f"{words}; bounds do not count", "dim")

@@ -51,8 +51,8 @@ def _head(document: Mapping[str, Any], paper: Paper) -> None:
     if grid["impossible"]:
         paper.wrapped(safe(f"impossible, for example: {grid['impossible_for_example']}"), "  ", "dim")
     if not document["complete"]:
-        failed = quantity(len(document["failed"]), "session")
-        without = f" ({failed} could not be replayed)" if document["failed"] else ""
+        failed = quantity(len(document["failed"]), "input or session", "inputs or sessions")
+        without = f" ({failed} could not be used)" if document["failed"] else ""
         words = f"not complete: only what was done in every session listed is compared{without}"
         paper.wrapped(words, "", "warn")
     for gate in document["gates"]:

@@ -91,6 +91,8 @@ def summary(document: Mapping[str, Any]) -> str:
 
 def verdict_text(document: Mapping[str, Any], paper: Paper) -> None:
     """Write each verdict with the worst sessions of those that are broken."""
+    for words in document["failed"]:
+        paper.wrapped(safe(f"NOT JUDGED: {words}"), "", "error")
     for words in document["differences"]:
         paper.wrapped(safe(f"NOT THE SAME AS THE BASELINE: {words}"), "", "warn")
     for verdict in document["verdicts"]:

@@ -44,6 +44,8 @@ def _budgets(document: Mapping[str, Any]) -> Iterator[Annotation]:
             words += f"\nworst: {worst_words(worst)}"
         path = paths.get(worst["session_id"], "") if worst is not None else ""
         yield (0 if sign == "FAIL" else 1, path, f"compactctl: {verdict['measure']}", words)
+    for words in document["failed"]:
+        yield (0, "", "compactctl: not judged", words)
     for words in document["differences"]:
         yield (1, "", "compactctl: not the same as the baseline", words)
 

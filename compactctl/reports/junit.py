@@ -1,7 +1,8 @@
 """JUnit XML, which every CI reads: a test suite for the budgets, a test case for each budget and session.
 
 A case of a budget over all sessions is named after the budget; the worst sessions stand in its message. Outputs that
-hold no verdicts give a case for each session, which fails by its findings of the severity error.
+hold no verdicts give a case for each session, which fails by its findings of the severity error. What could not be
+used of the inputs is a case with an error.
 """
 
 from __future__ import annotations
@@ -21,17 +22,16 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def render(document: Mapping[str, Any]) -> bytes:
     """Give the document; texts are escaped and hold no character that XML forbids."""
     cases = list(_budgets(document) if "verdicts" in document else _findings(document))
+    failed = document.get("failed", ())
     failures = sum(1 for _, _, failure, _ in cases if failure is not None)
     skipped = sum(1 for _, _, _, warning in cases if warning is not None)
     name = f"compactctl {document['command']}"
-    head = f"tests={quoteattr(str(len(cases)))} failures={quoteattr(str(failures))}"
+    head = f'tests="{len(cases) + len(failed)}" failures="{failures}" errors="{len(failed)}"'
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
         f"<testsuites name={_attribute(name)} {head}>",
-        f'  <testsuite name={_attribute(name)} {head} errors="0" skipped="{skipped}" time="0">',
+        f'  <testsuite name={_attribute(name)} {head} skipped="{skipped}" time="0">',
         "    <properties>",
-        f'      <property name="settings_hash" value={_attribute(document["settings_hash"])}/>',
-        f'      <property name="tool_version" value={_attribute(document["tool_version"])}/>',
         *(f"      <property name={_attribute(key)} value={_attribute(value)}/>" for key, value in _told(document)),
         "    </properties>",
     ]
@@ -46,11 +46,17 @@ def render(document: Mapping[str, Any]) -> bytes:
             lines.append(f"{opening}/>")
             continue
         lines.append("    </testcase>")
+    for words in failed:
+        lines.append(f'    <testcase classname="compactctl.inputs" name={_attribute(words)} time="0">')
+        lines += [f"      <error message={_attribute(words)}/>", "    </testcase>"]
     return "\n".join([*lines, "  </testsuite>", "</testsuites>", ""]).encode("utf-8")
 
 
 def _told(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Give what is to be known of a run beside its cases."""
+    """Give what is to be known of a run beside its cases; runs of several settings have no hash of all."""
+    if document["settings_hash"] is not None:
+        yield "settings_hash", document["settings_hash"]
+    yield "tool_version", document["tool_version"]
     for words in document.get("differences", ()):
         yield "not_the_same_as_the_baseline", words
     for reason, count in document.get("ignored_inputs", {}).items():

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from compactctl.errors import SettingsError
+from compactctl.errors import SettingsError, nearest
 from compactctl.ports import CompactorSpec, Option
-from compactctl.settings import nearest, option_value
+from compactctl.settings import option_value
 from compactctl.tuning.dice import Dice
 
 MOST_VALUES = 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -183,3 +184,19 @@ def test_worst_is_the_strictest_aggregate_but_sum(
     (worst,) = judge([Budget(COST, "worst", bound, limit)], known)
     (other,) = judge([Budget(COST, aggregate, bound, limit)], known)
     assert other.passed or not worst.passed
+
+
+def test_a_session_without_the_figure_in_the_baseline_is_never_dropped_silently() -> None:
+    """A figure that the baseline lacks is like one that was not measured: it breaks the budget, or is counted."""
+    now = {"a": {"m": Measured(1.0)}, "b": {"m": Measured(100.0)}}
+    strict = Budget("m", "sum", Bound.MAX_INCREASE, 0.05, relative=True)
+    lenient = replace(strict, skip_unmeasured=True)
+    for lacking in ({}, {"m": None}):
+        before = {"a": {"m": 1.0}, "b": lacking}
+        (broken,) = judge([strict], now, before)
+        (counted,) = judge([lenient], now, before)
+
+        assert (broken.passed, broken.value) == (False, None)
+        assert "b" in broken.reason
+        assert broken.worst == (("b", 100.0),)
+        assert (counted.passed, counted.left_out) == (True, 1)

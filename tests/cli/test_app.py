@@ -135,6 +135,63 @@ def test_a_pipe_that_nobody_reads_ends_quietly(words: str, state: dict[str, str]
     assert "BrokenPipe" not in ran.stderr
 
 
+def into_a_closed_pipe(where: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line with its output going where nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "compactctl", *map(str, words)],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=where,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+            check=False,
+        )
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("format", ["table", "json", "github"])
+def test_a_pipe_that_nobody_reads_changes_no_verdict(format: str, tmp_path: Path) -> None:
+    """``check | head -0`` has the status of its verdict, and its files and the summary of a GitHub step are written."""
+    (tmp_path / "compactctl.toml").write_text('[[budgets]]\nmeasure = "tokens"\nmax = 1\n')
+    line = ("check", ROOT / SAMPLE, "-q", "-f", format, "-o", "c.junit.xml", "-o", "c.json")
+    ran = into_a_closed_pipe(tmp_path, *line, GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md"))
+
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert all((tmp_path / name).stat().st_size for name in ("c.junit.xml", "c.json", "summary.md"))
+
+
+def test_a_pipe_that_nobody_reads_hides_no_damage(tmp_path: Path) -> None:
+    """``verify | head -0`` has status 1 for a damaged store, and a replay of many sessions keeps them all."""
+    samples = [ROOT / SAMPLE, ROOT / "sample_sessions/short-healthy-fix.jsonl"]
+    kept = into_a_closed_pipe(tmp_path, "replay", "-q", "-v", *samples, tmp_path / "none.jsonl")
+    logs = sorted((tmp_path / ".compactctl/turns").iterdir())
+    logs[0].write_bytes(b"{\n" + logs[0].read_bytes())
+
+    assert (kept.returncode, len(logs)) == (2, 2), kept.stderr
+    assert into_a_closed_pipe(tmp_path, "verify").returncode == 1
+
+
+def test_an_output_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) -> None:
+    """Where one file does not fit the disk, the others are written, and the verdict and other errors are told."""
+    (tmp_path / "compactctl.toml").write_text('[[budgets]]\nmeasure = "tokens"\nmax = 1\n')
+    (tmp_path / "bad.jsonl").write_text("no transcript\n")
+    line = f"ulimit -f 1; {sys.executable} -m compactctl check {ROOT / SAMPLE} bad.jsonl -o c.json -o c.csv"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
+
+    assert ran.returncode == 5
+    assert "--output c.json: File too large" in ran.stderr
+    assert "bad.jsonl" in ran.stderr
+    assert "FAIL worst tokens" in ran.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.jsonl", "c.csv", "compactctl.toml"]
+
+
 def test_the_reader_of_a_pipe_may_leave() -> None:
     """``| head`` has its line and stops the output: what does not fit the pipe (64 KB) is given up, nothing is said."""
     line = f"{sys.executable} -m compactctl replay sample_sessions/*.jsonl -n -q -f json | head -n 1"

@@ -326,3 +326,83 @@ def test_the_committed_budgets_hold_and_a_worse_threshold_breaks_them(command: C
     worse = command(*arguments, "--set", "soft=0.05", "--set", "warn=0.02", "-o", "worse.junit.xml")
     assert worse.status == 1
     assert sum(suite.failures for suite in JUnitXml.fromfile("worse.junit.xml")) >= 1
+
+
+RISE = 'budgets = [{measure = "tokens", aggregate = "sum", max_increase = "5%"}]\n'
+
+
+def test_a_baseline_is_never_replaced_by_one_that_holds_less(command: Command, samples: Path, tmp_path: Path) -> None:
+    """A session that cannot be read, or is not among the inputs, leaves the baseline as it was, and that fails."""
+    Path("b.toml").write_text(RISE)
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    one.write_bytes((samples / LONG).read_bytes())
+    two.write_bytes((samples / "short-healthy-fix.jsonl").read_bytes())
+    line = ("check", "--config", "b.toml", "--baseline", "b.json", "--update-baseline", "-q")
+    assert command(*line, one, two).status == 0
+    before = Path("b.json").read_bytes()
+    gone = command(*line, one)
+    assert gone.status == 1
+    assert "b.json is left as it was: 1 session (" in gone.err
+    assert "of it not among the inputs; remove the file to begin anew" in gone.err
+    two.write_bytes(b"garbage")
+    unread = command(*line, one, two)
+    assert unread.status == 3
+    assert "b.json is left as it was: not all could be judged that was asked for" in unread.err
+    assert Path("b.json").read_bytes() == before
+    Path("b.json").unlink()
+    assert command(*line, one, two).status == 3
+    assert not Path("b.json").exists()
+
+
+def test_a_file_that_is_no_baseline_is_written_anew(command: Command, sample: Path) -> None:
+    """--update-baseline does what the message about a damaged baseline says, and tells what was there."""
+    Path("b.toml").write_text(RISE)
+    Path("b.json").write_text("{")
+    ran = command("check", sample, "--config", "b.toml", "--baseline", "b.json", "--update-baseline")
+    assert ran.status == 0
+    assert "warning: b.json: not valid JSON" in ran.err
+    assert len(json.loads(Path("b.json").read_text())["sessions"]) == 1
+
+
+def test_what_could_not_be_judged_is_told_in_every_format(command: Command, sample: Path, tmp_path: Path) -> None:
+    """A file that cannot be read stands in JSON, JUnit, annotations, Markdown and text, not on stderr alone."""
+    settings(BUDGETS)
+    bad = tmp_path / "bad<1>.jsonl"
+    bad.write_text("no transcript\n")
+    ran = command("check", sample, bad, "-o", "c.json", "-o", "c.junit.xml", "-o", "c.md", "-f", "github")
+    assert ran.status == 3
+    (words,) = json.loads(Path("c.json").read_text())["failed"]
+    assert words.startswith(str(bad))
+    (suite,) = JUnitXml.fromfile("c.junit.xml")
+    assert (suite.tests, suite.failures, suite.errors) == (4, 1, 1)
+    (case,) = [case for case in suite if case.classname == "compactctl.inputs"]
+    assert case.name == words
+    assert f"NOT JUDGED: {bad}" in " ".join(Path("c.md").read_text().split())
+    assert "::error title=compactctl%3A not judged::" in ran.out
+
+
+def test_replay_tells_what_it_could_not_read_in_junit_and_json(command: Command, sample: Path, tmp_path: Path) -> None:
+    """A CI that looks at the file alone sees that an input is missing; compare, tune and inspect say so, too."""
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("no transcript\n")
+    assert command("replay", sample, bad, "-n", "-o", "r.junit.xml", "-o", "r.json").status == 3
+    (suite,) = JUnitXml.fromfile("r.junit.xml")
+    assert suite.errors == 1
+    assert len(json.loads(Path("r.json").read_text())["failed"]) == 1
+    assert len(command("inspect", sample, bad, "-f", "json").json()["failed"]) == 1
+    assert len(command("compare", sample, bad, "-f", "json").json()["failed"]) == 1
+    assert len(command("tune", sample, bad, "--grid", "soft=0.7", "-n", "-f", "json").json()["failed"]) == 1
+    assert "NOT COMPARED: " in command("compare", sample, bad).out
+
+
+def test_init_looks_where_it_will_write_before_the_work(command: Command, samples: Path) -> None:
+    """A directory that is not there is usage, told before a session is read; so with a baseline and convert."""
+    Path("b.toml").write_text(RISE)
+    for line in (
+        ("init", samples, "-o", "nowhere/x.toml"),
+        ("check", samples, "--config", "b.toml", "--baseline", "nowhere/b.json", "--update-baseline"),
+        ("convert", samples / LONG, "-o", "nowhere/x.jsonl"),
+    ):
+        ran = command(*line)
+        assert (ran.status, ran.err.count("\n")) == (2, 1), ran.err
+        assert "the directory nowhere does not exist" in ran.err

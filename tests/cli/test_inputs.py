@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from compactctl.cli._batch import Failed, Worker
+from compactctl.transcripts import find_inputs
 from tests.cli.conftest import Command
 
 LONG = "long-migration-permanent-emergency.jsonl"
@@ -46,3 +48,36 @@ def test_the_json_counts_them(name: str, folder: Path, command: Command) -> None
     """`ignored_inputs` holds the files of a folder that gave no session, by reason."""
     found = command(*COMMANDS[name], "-f", "json").json()
     assert found["ignored_inputs"] == {"no message": 1, "no transcript": 1}
+
+
+@pytest.mark.parametrize(
+    "change", [b"", b"garbage", b'{"role":"user","content":"Other."}\n{"role":"assistant","content":"x"}\n']
+)
+def test_a_file_that_changes_between_the_two_readings_fails_alone(change: bytes, tmp_path: Path) -> None:
+    """Large inputs are read twice; one that is another by then is told with its session, never mixed with the first."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"role":"user","content":"Fix it."}\n{"role":"assistant","content":"Done."}\n')
+    worker = Worker(lambda session, _: session.id, None, side_threads=False, held_bytes=0)
+    (candidate,) = find_inputs([str(path)]).candidates
+    named, account = worker.identify(candidate)
+    assert (list(worker.perform(candidate, named)), account.problems) == ([named[0].id], [])
+    path.write_bytes(change)
+    (failed,) = worker.perform(candidate, named)
+
+    assert isinstance(failed, Failed)
+    assert (failed.session_id, failed.error.exit_status) == (named[0].id, 3)
+    assert f"{path} changed while it was read" in str(failed.error)
+
+
+def test_why_a_file_cannot_be_read_again_is_told(tmp_path: Path) -> None:
+    """A file that is gone at the second reading is told as that, with the session that is lost by it."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"role":"user","content":"Fix it."}\n{"role":"assistant","content":"Done."}\n')
+    worker = Worker(lambda session, _: session.id, None, side_threads=False, held_bytes=0)
+    (candidate,) = find_inputs([str(path)]).candidates
+    named, _ = worker.identify(candidate)
+    path.unlink()
+    (failed,) = worker.perform(candidate, named)
+
+    assert isinstance(failed, Failed)
+    assert "does not exist" in str(failed.error) or "no such" in str(failed.error)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from compactctl.cli._output import write_file
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parents[2]
@@ -57,3 +59,42 @@ def test_a_transcript_on_stdin_is_never_the_output(tmp_path: Path, arguments: Se
 
         assert (done.returncode, b"this is an input" in done.stderr) == (2, True), done.stderr
         assert path.read_bytes() == other.read_bytes() == LINES
+
+
+def test_a_file_of_another_process_stays(tmp_path: Path) -> None:
+    """What lies beside an output is never taken for the command's own, whatever it is called."""
+    other = tmp_path / f".compactctl-{os.getpid()}.tmp"
+    other.write_text("of a command that was killed")
+    write_file(tmp_path / "a.json", [b"{}"])
+
+    assert other.read_text() == "of a command that was killed"
+    assert (tmp_path / "a.json").read_bytes() == b"{}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "a.json"]
+
+
+def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+    """An output is the earlier one or the whole new one; nothing of a failed one stays beside it."""
+
+    def pieces() -> Iterator[bytes]:
+        yield b"half"
+        raise KeyboardInterrupt
+
+    (tmp_path / "a.json").write_text("before")
+    with pytest.raises(KeyboardInterrupt):
+        write_file(tmp_path / "a.json", pieces())
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    assert (tmp_path / "a.json").read_text() == "before"
+
+
+def test_a_new_file_has_the_mode_that_the_user_wants(tmp_path: Path) -> None:
+    """The user's mask decides who may read an output, and an earlier file's mode stays."""
+    before = os.umask(0o027)
+    try:
+        write_file(tmp_path / "a.json", [b"{}"])
+    finally:
+        os.umask(before)
+    (tmp_path / "b.json").touch(0o600)
+    write_file(tmp_path / "b.json", [b"{}"])
+
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a.json", "b.json")] == [0o640, 0o600]

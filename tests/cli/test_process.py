@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from compactctl.errors import SummarizerError, plain
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parents[2]
@@ -286,3 +287,16 @@ def test_json_holds_no_orders_for_a_terminal(command: Command) -> None:
         assert all(c.isprintable() or c == "\n" for c in ran.out)
     assert shown.json()["sessions"][0]["session_id"] == "a\u202eb\x7f\x85\U0001f30d"
     assert "\u4e2d" in converted.out
+
+
+def test_an_error_keeps_what_is_known_of_it_on_its_way_to_the_user() -> None:
+    """The session before its words changes neither the class nor the reason, in whatever process it arose."""
+
+    class Mine(SummarizerError):
+        """An error of a user's own code, which other processes cannot be sent."""
+
+    told = plain(Mine("too slow", "timeout")).of("s1")
+
+    assert (type(told), str(told), told.exit_status) == (SummarizerError, "s1: too slow", 7)
+    assert isinstance(told, SummarizerError)
+    assert told.reason == "timeout"

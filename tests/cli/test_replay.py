@@ -296,3 +296,15 @@ def test_a_compactor_that_tears_tool_pairs_is_seen_by_verify(command: Command, s
     assert "do not belong together" in torn.out + torn.err
     assert command("replay", sample, "--state-dir", "whole", "--measures", "none").status == 0
     assert "do not belong together" not in command("verify", "--state-dir", "whole").out
+
+
+def test_a_replay_says_where_it_kept_its_results_and_looks_at_nothing_else(command: Command, samples: Path) -> None:
+    """The last notice names the state directory; what other processes have in it at that moment is not looked at."""
+    odd = Path(".compactctl")
+    odd.mkdir(mode=0o700)
+    (odd / "turns").mkdir()
+    (odd / "other").mkdir(mode=0o000)
+    ran = command("replay", samples / "short-healthy-fix.jsonl")
+
+    assert ran.status == 0, ran.err
+    assert ran.err.splitlines()[-1] == "results, records and turns: .compactctl"

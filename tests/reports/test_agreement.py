@@ -13,7 +13,6 @@ import orjson
 import pytest
 
 import compactctl
-from compactctl.cli._stored import stored_document
 from compactctl.model import CompactionRecord
 from compactctl.reports._document import compaction_document
 from compactctl.reports._overview import worst_first
@@ -37,13 +36,6 @@ def test_report_says_what_replay_said(replayed: Replayed, report: Report) -> Non
     assert by_id(told) == by_id(replayed[1])
     assert told["settings"] == replayed[1]["settings"]
     assert told["settings_hash"] == replayed[1]["settings_hash"]
-
-
-def test_stored_document(replayed: Replayed) -> None:
-    """A library user gets the same object for one session."""
-    state, document = replayed
-    for session in document["sessions"]:
-        assert stored_document(open_store(state), session["session_id"]) == session
 
 
 def test_row_and_record_give_one_compaction(state: Path) -> None:

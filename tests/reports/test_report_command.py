@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -14,7 +15,10 @@ from subprocess import CompletedProcess
 import orjson
 import pytest
 
+from compactctl.cli._output import ROOM
+from compactctl.registry import plugins
 from compactctl.reports._session_table import short_names
+from compactctl.reports._spec import ReportSpec
 from tests.pseudo_terminal import written_to_terminal
 
 Command = Callable[..., CompletedProcess[bytes]]
@@ -189,3 +193,67 @@ def test_help(process: Command) -> None:
 
     assert "compactctl report -o report.html" in told
     assert max(map(len, told.splitlines())) <= 100
+
+
+@pytest.fixture(scope="module")
+def two_settings(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state directory whose two sessions were replayed under different settings."""
+    state = tmp_path_factory.mktemp("two") / "state"
+    for name, soft in (("short-healthy-fix", "0.6"), ("one-batch-none-to-emergency", "0.7")):
+        line = ("replay", f"sample_sessions/{name}.jsonl", "--set", f"soft={soft}", "--state-dir", state, "-q")
+        assert command(*line).returncode == 0
+    return state
+
+
+@pytest.mark.parametrize("name", sorted(plugins(ROOM, ReportSpec)))
+def test_runs_of_different_settings_make_a_report_in_every_format(
+    name: str, two_settings: Path, command: Command
+) -> None:
+    """Where runs share no settings there is no hash of all of them; each format goes without."""
+    done = command("report", "--state-dir", two_settings, "-f", name)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    if name == "junit":
+        assert b"settings_hash" not in done.stdout
+        assert ET.fromstring(done.stdout).get("errors") == "0"
+
+
+def test_a_directory_of_pages_is_never_written_into_the_store(state: Path, command: Command, tmp_path: Path) -> None:
+    """A state directory, a room of it, and a page that leads into it are refused before the work."""
+    site = tmp_path / "site"
+    site.mkdir()
+    record = next((state / "compaction_records").iterdir())
+    before = record.read_bytes()
+    (site / "session-00001.html").symlink_to(record)
+    for folder in (state, state / "turns", site):
+        done = command("report", "--state-dir", state, "-q", "-o", f"{folder}/")
+
+        assert (done.returncode, done.stdout) == (2, b""), done.stderr
+        assert b"lies in a state directory" in done.stderr
+    assert record.read_bytes() == before
+    assert not list(state.rglob("*.html"))
+
+
+def test_pages_of_an_earlier_and_larger_report_go(state: Path, command: Command, tmp_path: Path) -> None:
+    """What is in the directory is this report; only pages of the tool's own kind of name are removed."""
+    site = tmp_path / "site"
+    assert command("report", "--state-dir", state, "-q", "-o", f"{site}/").returncode == 0
+    (site / "session-notes.html").touch()
+    (site / "session-1.html").touch()
+    session = sorted(path.stem for path in (state / "turns").iterdir())[0]
+    assert command("report", session, "--state-dir", state, "-q", "-o", f"{site}/").returncode == 0
+    names = sorted(path.name for path in site.iterdir())
+
+    assert names == ["index.html", "session-00001.html", "session-1.html", "session-notes.html"]
+
+
+@pytest.mark.parametrize("name", ["nowhere/site/", "file/"])
+def test_a_directory_that_cannot_be_made_is_refused_before_the_work(
+    name: str, state: Path, command: Command, tmp_path: Path
+) -> None:
+    """Nothing is read for pages that could not be written in the end."""
+    (tmp_path / "file").touch()
+    done = command("report", "--state-dir", state, "-o", f"{tmp_path}/{name}")
+
+    assert (done.returncode, done.stdout) == (2, b"")
