@@ -462,6 +462,9 @@ def _judged(
         setup.spec.needs_window,
         bench.real[1],
         setup.protect,
+        setup.summarizer if setup.spec.uses_summarizer else "",
+        setup.recorded,
+        setup.spill,
     )
     return {
         "spans": kept,

@@ -34,7 +34,11 @@ def replay(
     flags: Mapping[str, Any],
     set: opt.Set = None,
     compact_at: Annotated[
-        list[int] | None, typer.Option(help="The user's /compact before this turn; repeatable.")
+        list[int] | None,
+        typer.Option(
+            help="The user's /compact before this turn; repeatable. progressive and progressive-safe go to Emergency "
+            "at once, harness9 looks at its tier as at any turn, the others do what they do when they are full.",
+        ),
     ] = None,
     extract_memories: opt.ExtractMemories = False,
     dry_run: opt.DryRun = False,
