@@ -222,7 +222,7 @@ class Workbench:
         session: Session,
         window: Window,
         *,
-        prices: Callable[[], Prices | None] = lambda: None,
+        prices: Callable[[str], Prices | None] = lambda model: None,
         ranks: RankSource | None = None,
         real: tuple[Meter, str] | None = None,
         altered: bool = False,
@@ -243,7 +243,11 @@ class Workbench:
     @cached_property
     def prices(self) -> Prices | None:
         """What the session's model costs; looked up when first asked for, since the table of all prices is large."""
-        return self._priced()
+        return self._priced(self.session.model)
+
+    def prices_of(self, model: str) -> Prices | None:
+        """What another model costs, which made some of the session's calls."""
+        return self._priced(model)
 
     @property
     def real(self) -> tuple[Meter, str]:
@@ -445,6 +449,7 @@ def _judged(
         setup.options,
         setup.summary_tokens,
         bench.shared,
+        prices_of=bench.prices_of,
     )
     chosen = None if "all" in measures else measures
     if figures_only:

@@ -104,6 +104,9 @@ def _modelled(case: Case) -> Shown | None:
     # A session that was cut by its harness sent less than the whole that is modelled: nothing to compare.
     if not recorded or not whole or prices is None or first_break(session) < session.model_calls:
         return None
+    # The recorded calls of several models stand at several prices, the modelled ones at one.
+    if len({message.model for message in session.messages if message.usage is not None and message.model}) > 1:
+        return None
     if recorded <= whole * (1 + APART):
         return None
     dated = f", {prices.date}" if prices.date else ""

@@ -141,6 +141,8 @@ class Trace:
     summary_tokens: int = 2000
     shared: dict[str, Any] = field(default_factory=dict)
     cache: dict[str, Any] = field(default_factory=dict)
+    # What another model than the session's costs that made some of the calls.
+    prices_of: Callable[[str], Prices | None] = lambda model: None
 
     @property
     def turns(self) -> int:
