@@ -12,7 +12,7 @@ import typer
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import on_terminal, targets, terminal_paper, write
-from compactctl.cli._say import not_looked_into, note, notes, problems, progress
+from compactctl.cli._say import note, notes, problems, progress, tell_left_out
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_line, state_warnings
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
@@ -51,7 +51,7 @@ def replay(
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
+    verbose: opt.VerboseReplay = False,
 ) -> int:
     """Replay sessions turn by turn through a compactor, and say what each tier did.
 
@@ -137,7 +137,7 @@ def replay(
         )
     if documents and not dry_run and not quiet:
         note(state_line(settings))
-    not_looked_into(account, quiet=quiet, verbose=verbose)
+    tell_left_out(account, quiet=quiet, verbose=verbose)
     return problems([*account.problems, *errors], statuses)
 
 

@@ -33,7 +33,8 @@ def choose(source: Source, *, side_threads: bool) -> tuple[FormatSpec, Input]:
     if not best:
         name = _foreign.recognise(head)
         told = f"this is {name}, which no loader reads" if name else "no loader knows this content"
-        raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT} (formats read: {', '.join(formats)})")
+        words = f"{source.label}: {told}; {_foreign.CONVERT} (formats read: {', '.join(formats)})"
+        raise UnknownFormatError(words, name)
     return spec, Input(source, head, stem=stem_of(source.path), side_threads=side_threads, torn=torn)
 
 
@@ -60,7 +61,7 @@ def _head(source: Source) -> tuple[Head, bool]:
             raise _cut(source)
         name = _foreign.of_bytes(start)
         told = f"this is {name}" if name else "no line of its beginning is a JSON object"
-        raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT}")
+        raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT}", name)
     return Head(Layout.LINES, rows=tuple(rows)), False
 
 
