@@ -61,7 +61,7 @@ def _head(source: Source) -> tuple[Head, bool]:
             raise _cut(source)
         name = _foreign.of_bytes(start)
         told = f"this is {name}" if name else "no line of its beginning is a JSON object"
-        raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT}", name)
+        raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT}")
     return Head(Layout.LINES, rows=tuple(rows)), False
 
 

@@ -32,7 +32,7 @@ def test_replay_fits_the_terminal(width: int) -> None:
     table = told[told.rindex("\nsession ") + 1 :].split("\n\n")[0].splitlines()
 
     assert [line for line in told.splitlines() if len(line) > width] == []
-    assert [line for line in table if line.startswith("b984967e… ")] == [table[1]]
+    assert len([line for line in table if line.startswith("b984967e… ")]) == 1
     assert "all 10 sessions" in told
 
 
