@@ -50,7 +50,7 @@ def main() -> None:
 
     found["facts"] = cpu(facts)
     spec = plugin("compactctl.compactors", CompactorSpec, "progressive", "compactor")
-    bench = Workbench(session, Window(200_000, "flag"), prices=lambda: Prices(3.0, 15.0, 0.3, 3.75))
+    bench = Workbench(session, Window(200_000, "flag"), prices=lambda model: Prices(3.0, 15.0, 0.3, 3.75))
 
     def replay(soft: float, full: float, *measures: str, leap: bool) -> None:
         options = compactor_options(spec, {"soft": soft, "full": full})

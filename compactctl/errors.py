@@ -78,7 +78,11 @@ class UnreadableError(InputError):
 
 
 class UnknownFormatError(InputError):
-    """No loader recognises the content of the file."""
+    """No loader recognises the content of the file; ``what`` says what it is, where that is known."""
+
+    def __init__(self, message: str, what: str = "") -> None:
+        super().__init__(message)
+        self.what = what
 
 
 class EmptyTranscriptError(InputError):

@@ -363,6 +363,15 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
         """The share of tokens that went away: 1 - compression_ratio; negative where the view grew."""
         return 1.0 - self.compression_ratio if self.tokens_before else 0.0
 
+    @property
+    def acted(self) -> bool:
+        """Whether it is a compaction: the view was changed. A record above a threshold that changed nothing is none."""
+        return (
+            self.tokens_after != self.tokens_before
+            or self.msgs_after != self.msgs_before
+            or bool(self.summarized or self.offloaded)
+        )
+
     def stamped(self, history: str, timestamp: str | None, duration: int | None) -> CompactionRecord:
         """Give the record with what only the replay knows: history mode, time in the transcript, nanoseconds taken."""
         return changed(self, history=history, timestamp=timestamp, duration=duration)

@@ -138,7 +138,8 @@ class Tally:
     turns: int = 0
     failed_turns: int = 0
     turns_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
-    records_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
+    # Compactions are records that changed the view; ``compactions`` holds those that failed or say something as well.
+    compactions_by_tier: list[int] = field(default_factory=lambda: [0] * len(Tier))
     compactions: list[CompactionRecord] = field(default_factory=list)
     peak: Peak = Peak()
     real_peak: Peak = Peak()
@@ -163,13 +164,12 @@ class Tally:
         turns = span.turns if span.leap is None else 1
         self.turns += turns
         self.failed_turns += turns if span.failed else 0
-        # The later turns of a span were skipped; each would have left a record of its own that changes nothing.
         self.turns_by_tier[max([record.tier for record in span.records])] += 1
         self.turns_by_tier[span.quiet_tier] += turns - 1
-        self.records_by_tier[span.quiet_tier] += turns - 1
         for record in span.records:
-            self.records_by_tier[record.tier] += 1
-            if record.tier is Tier.NONE and not record.error:
+            acted = record.acted
+            self.compactions_by_tier[record.tier] += acted
+            if not (acted or record.error or record.notes) or (record.tier is Tier.NONE and not record.error):
                 continue
             self.compactions.append(record)
             self.entries += record.offloaded
@@ -199,9 +199,9 @@ class Tally:
     def _leap(self, leap: Leap, growth: Growth, scale: Scale) -> None:
         """Count turns that were leapt over."""
         turns = leap.until - leap.turn - 1
-        for counts in (self.turns_by_tier, self.records_by_tier):
-            counts[Tier.WARN] += leap.warned
-            counts[Tier.NONE] += turns - leap.warned
+        self.turns_by_tier[Tier.WARN] += leap.warned
+        self.turns_by_tier[Tier.NONE] += turns - leap.warned
+        self.compactions_by_tier[Tier.WARN] += sum(1 for _ in leap.events())
         self.turns += turns
         self.tokens_sent += leap.heights.total(growth)
         peak = leap.heights.peak(growth.meter, self.peak.tokens)
@@ -224,7 +224,7 @@ class Workbench:
         session: Session,
         window: Window,
         *,
-        prices: Callable[[], Prices | None] = lambda: None,
+        prices: Callable[[str], Prices | None] = lambda model: None,
         ranks: RankSource | None = None,
         real: tuple[Meter, str] | None = None,
         altered: bool = False,
@@ -246,7 +246,11 @@ class Workbench:
     @cached_property
     def prices(self) -> Prices | None:
         """What the session's model costs; looked up when first asked for, since the table of all prices is large."""
-        return self._priced()
+        return self._priced(self.session.model)
+
+    def prices_of(self, model: str) -> Prices | None:
+        """What another model costs, which made some of the session's calls."""
+        return self._priced(model)
 
     @property
     def real(self) -> tuple[Meter, str]:
@@ -473,6 +477,7 @@ def _judged(
         setup.summary_tokens,
         bench.shared,
         bound=bound,
+        prices_of=bench.prices_of,
     )
     chosen = None if "all" in measures else measures
     if figures_only:
@@ -490,6 +495,9 @@ def _judged(
         setup.spec.needs_window,
         bench.real_source(setup.overhead),
         setup.protect,
+        setup.summarizer if setup.spec.uses_summarizer else "",
+        setup.recorded,
+        setup.spill,
     )
     return {
         "spans": kept,

@@ -53,7 +53,7 @@ Overhead = Annotated[str | None, typer.Option(help="Decision tokens of the syste
 Reserve = Annotated[str | None, typer.Option(help="Real tokens kept free for the reply. [default: 0]")]
 Spill = Annotated[str | None, typer.Option(help="Move results above this many bytes to files when they are written.")]
 Protect = Annotated[list[str] | None, typer.Option(help="A tool whose results no compactor may shorten; repeatable.")]
-Jobs = Annotated[str | None, typer.Option("--jobs", "-j", help="Sessions replayed at a time. [default: 1]")]
+Jobs = Annotated[str | None, typer.Option("--jobs", "-j", help="Sessions worked on at a time. [default: 1]")]
 StateDir = Annotated[str | None, typer.Option(help="Where results, records and turns are kept. [default: .compactctl]")]
 RecordsDir = Annotated[str | None, typer.Option(help="Where the records alone are kept, as harness9 does.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write nothing; of a model, show the plan and stop.")]
@@ -77,8 +77,10 @@ IncludeText = Annotated[
     bool, typer.Option("--include-text", help="Put anchors, summaries and file names into shared formats.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices on stderr.")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show each compaction, and name files that were not looked into.")
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each compaction.")]
+VerboseInputs = Annotated[bool, typer.Option("--verbose", "-v", help="Name the files that were left out.")]
+VerboseReplay = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show each compaction, and name the files that were left out.")
 ]
 
 

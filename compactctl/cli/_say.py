@@ -63,18 +63,18 @@ def input_notes(account: Account, sessions: Iterable[Told], *, quiet: bool = Fal
             skipped = quantity(session.skipped, "line")
             lines.append(f"{session.session_id}: {skipped} skipped (`compactctl inspect` says which and why)")
     notes(lines, quiet=quiet)
-    not_looked_into(account, quiet=quiet, verbose=True)
+    tell_left_out(account, quiet=quiet, verbose=True)
 
 
-def not_looked_into(account: Account, *, quiet: bool = False, verbose: bool = False) -> None:
+def tell_left_out(account: Account, *, quiet: bool = False, verbose: bool = False) -> None:
     """Write how many files gave no session and why; ``verbose`` names the first ones of each reason."""
     for reason, count in sorted(account.ignored.items()) if verbose else ():
         named = account.examples.get(reason, [])
         more = f" and {count - len(named):,} more" if named and count > len(named) else ""
-        note(f"not looked into: {count:,} {reason}{': ' if named else ''}{', '.join(named)}{more}", quiet=quiet)
+        note(f"left out: {count:,} {reason}{': ' if named else ''}{', '.join(named)}{more}", quiet=quiet)
     if account.ignored and not verbose:
         listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(account.ignored.items()))
-        note(f"not looked into: {listed} (--verbose names the first)", quiet=quiet)
+        note(f"left out: {listed} (--verbose names the first)", quiet=quiet)
 
 
 def problems(errors: Iterable[CompactctlError], statuses: Iterable[int] = ()) -> int:

@@ -127,7 +127,7 @@ def workbench(settings: Resolved, session: Session) -> Workbench:
     return Workbench(
         session,
         window_of(settings, session),
-        prices=lambda: prices(session.model, first_timestamp(session.messages), settings.prices),
+        prices=lambda model: prices(model, first_timestamp(session.messages), settings.prices),
         ranks=rank_bytes,
     )
 

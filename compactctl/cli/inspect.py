@@ -8,7 +8,7 @@ from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._decide import decision_targets
 from compactctl.cli._output import write
-from compactctl.cli._say import not_looked_into, notes, problems, progress
+from compactctl.cli._say import notes, problems, progress, tell_left_out
 from compactctl.cli._work import window_of
 from compactctl.errors import CompactctlError, NothingMatchedError, UsageError
 from compactctl.model import Session
@@ -27,7 +27,7 @@ def inspect(
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
+    verbose: opt.VerboseInputs = False,
 ) -> int:
     """Say what transcripts hold: format, messages, calls, recorded compactions, and where every line went.
 
@@ -64,7 +64,7 @@ def inspect(
         told = {"ignored_inputs": dict(account.ignored), "failed": list(map(str, [*account.problems, *errors]))}
         document = root_document("inspect", {}, documents, **told)
         errors += write(document, wanted, include_text=False, quiet=quiet)
-    not_looked_into(account, quiet=quiet, verbose=verbose)
+    tell_left_out(account, quiet=quiet, verbose=verbose)
     return problems([*account.problems, *errors])
 
 

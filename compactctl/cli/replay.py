@@ -12,7 +12,7 @@ import typer
 from compactctl.cli import _options as opt
 from compactctl.cli._batch import Failed, each_session
 from compactctl.cli._output import on_terminal, targets, terminal_paper, write
-from compactctl.cli._say import not_looked_into, note, notes, problems, progress
+from compactctl.cli._say import note, notes, problems, progress, tell_left_out
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_warnings
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
@@ -34,7 +34,11 @@ def replay(
     flags: Mapping[str, Any],
     set: opt.Set = None,
     compact_at: Annotated[
-        list[int] | None, typer.Option(help="The user's /compact before this turn; repeatable.")
+        list[int] | None,
+        typer.Option(
+            help="The user's /compact before this turn; repeatable. progressive and progressive-safe go to Emergency "
+            "at once, harness9 looks at its tier as at any turn, the others do what they do when they are full.",
+        ),
     ] = None,
     extract_memories: opt.ExtractMemories = False,
     dry_run: opt.DryRun = False,
@@ -47,7 +51,7 @@ def replay(
     config: opt.Config = None,
     no_config: opt.NoConfig = False,
     quiet: opt.Quiet = False,
-    verbose: opt.Verbose = False,
+    verbose: opt.VerboseReplay = False,
 ) -> int:
     """Replay sessions turn by turn through a compactor, and say what each tier did.
 
@@ -132,7 +136,7 @@ def replay(
         )
     if documents and not dry_run and not quiet:
         note(f"results, records and turns: {settings['state_dir']}")
-    not_looked_into(account, quiet=quiet, verbose=verbose)
+    tell_left_out(account, quiet=quiet, verbose=verbose)
     return problems([*account.problems, *errors], statuses)
 
 

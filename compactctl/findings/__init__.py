@@ -37,8 +37,7 @@ def find(trace: Trace, measured: Mapping[str, Measured], situation: Situation) -
         shown = kind.look(case)
         if shown is not None:
             severity = shown.severity or kind.severity
-            advice = case.in_own_words(shown.advice)
-            found.append(Finding(kind.id, severity, shown.turns, shown.figures, shown.message, advice))
+            found.append(Finding(kind.id, severity, shown.turns, shown.figures, shown.message, case.advice(shown)))
     order = list(Severity)
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
 

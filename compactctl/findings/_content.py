@@ -14,6 +14,13 @@ INTENT = 0.5
 DRIFT = 0.5
 FEW_NAMES = 3
 _VIEW_FAULTS = ("system_only", "no_user")
+# The user's words survive where they are kept, or where the summary holds them word for word.
+_QUOTE = (
+    "keep user messages as they are (--compactor codex)",
+    "let the summary quote the user (--summarizer stub)",
+)
+# An Emergency can spare the task; a summary takes it in any compactor but those that keep what the user said.
+_KEEP_TASK = ("keep the task in an Emergency (--safer emergency_keeps_task)", "keep user messages (--compactor codex)")
 
 
 def _fault_turns(case: Case, kinds: tuple[str, ...]) -> tuple[int, ...]:
@@ -31,8 +38,7 @@ def _system_only(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'view')} with nothing but the system message, {at_turns(turns)}: the model would be asked "
         "without a single message",
-        "take a compactor whose Emergency keeps the task (harness9, progressive-safe), or compact earlier "
-        "(--history write-back)",
+        ("keep the task in an Emergency (--safer emergency_keeps_task)", "compact once for all (--history write-back)"),
         turns,
         {"turns": len(turns)},
     )
@@ -44,7 +50,7 @@ def _no_user(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{times(len(turns), 'view')} without any message of a user, {at_turns(turns)}",
-        "keep the task (progressive-safe), or keep more (--set tail=...)",
+        (*_KEEP_TASK, "keep more (--set tail=...)"),
         turns,
         {"turns": len(turns)},
     )
@@ -60,7 +66,7 @@ def _faults(case: Case) -> Shown | None:
     words = ", ".join(f"{count:,} x {FAULTS[kind]}" for kind, count in sorted(counts.items(), key=lambda c: -c[1]))
     return Shown(
         f"{times(len(turns), 'request')} that a provider would reject, {at_turns(turns)}: {words}",
-        "cut only where tool calls balance (progressive-safe), or report the compactor",
+        ("cut only where tool calls balance (--safer balanced_cuts)", "report the compactor"),
         turns,
         dict(counts),
     )
@@ -74,7 +80,10 @@ def _unread_lost(case: Case) -> Shown | None:
     turns = tuple(unread.turn for unread in found)
     return Shown(
         f"{times(lost, 'result')} gone before the model had seen them, {at_turns(turns)}",
-        "keep whole batches: a larger tail (--set tail=...), or cuts only where calls balance (progressive-safe)",
+        (
+            "keep whole batches: a larger tail (--set tail=...)",
+            "cut only where tool calls balance (--safer balanced_cuts)",
+        ),
         turns,
         {"results": lost},
     )
@@ -88,7 +97,7 @@ def _unread_cut(case: Case) -> Shown | None:
     turns = tuple(unread.turn for unread in found)
     return Shown(
         f"{times(cut, 'result')} shortened before the model had seen them whole, {at_turns(turns)}",
-        "spare the newest results, or raise the size at which results are cut (--set prune_threshold=...)",
+        ("raise the size at which results are cut (--set offload=...)", "spare the newest results (--set tail=...)"),
         turns,
         {"results": cut},
     )
@@ -106,7 +115,7 @@ def _dropped(case: Case) -> Shown | None:
     total = sum(dropped for _, dropped in found)
     return Shown(
         f"{times(total, 'message')} dropped at the cut without being summarised or stored, {at_turns(turns)}",
-        "cut only where tool calls balance (progressive-safe)",
+        ("cut only where tool calls balance (--safer balanced_cuts)",),
         turns,
         {"messages": total},
     )
@@ -118,7 +127,7 @@ def _orphaned_files(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{share:.0%} of what the model took up again lies in files that its view no longer names",
-        "list all offloaded files in the compaction message (progressive-safe)",
+        ("list all offloaded files in the compaction message (--safer file_index)",),
         (),
         {"share": share, "references": case.value("m6.references")},
     )
@@ -129,12 +138,19 @@ def _task_gone(case: Case) -> Shown | None:
         return None
     return Shown(
         "the user's first message, which is mostly the task, is not in the last view",
-        "keep the task (progressive-safe), or compact less (--set tail=..., a larger --window)",
+        (*_KEEP_TASK, "compact less (--set full=...)"),
         (),
         {"user_tokens_kept": case.value("m7.user_tokens_kept")},
         # What a summary still tells of the task may be enough; a truncation leaves nothing of it.
         Severity.ERROR if _truncated(case) else None,
+        _first_cut(case),
     )
+
+
+def _first_cut(case: Case) -> tuple[int, ...]:
+    """Give the first turn at which messages went away, by a compaction of the run or of the recorded harness."""
+    hard = {compaction.turn for compaction in compactions_of(case.trace) if compaction.hard}
+    return tuple(sorted(hard | case.recorded_turns()))[:1]
 
 
 def _truncated(case: Case) -> bool:
@@ -152,7 +168,7 @@ def _rules_gone(case: Case) -> Shown | None:
     return Shown(
         f"less than half of the user's binding sentences (must, never, always, ...) are left after compaction round "
         f"{case.value('m7.cliff_round')}, {at_turns(turns)}",
-        "keep user messages as they are (codex keeps them), or let the summary quote them (--summarizer stub does)",
+        _QUOTE,
         turns,
         {"worst": worst, "last": case.value("m7.constraints_kept"), "round": case.value("m7.cliff_round")},
     )
@@ -165,10 +181,8 @@ def _anchors_empty(case: Case) -> Shown | None:
     if not turns:
         return None
     return Shown(
-        f"all five anchors are N/A in {times(len(turns), 'summary')}, {at_turns(turns)}".replace(
-            "summarys", "summaries"
-        ),
-        "look at the summarizer: its reply does not have the asked-for form",
+        f"all five anchors are N/A in {times(len(turns), 'summary')}, {at_turns(turns)}",
+        ("look at the summarizer: its reply does not have the asked-for form",),
         turns,
         {"summaries": len(turns)},
     )
@@ -183,7 +197,7 @@ def _ungrounded(case: Case) -> Shown | None:
     turns = tuple(check.turn for check in bad)
     return Shown(
         f"less than half of the names in the anchors occur in what was summarised, {at_turns(turns)}",
-        "the summarizer makes things up: take another one, or a lower temperature",
+        ("the summarizer makes things up: take another model, or a lower temperature",),
         turns,
         {"summaries": len(bad), "grounding": case.value("m7.grounding")},
     )
@@ -196,7 +210,7 @@ def _tool_only(case: Case) -> Shown | None:
     turn = anchor_checks(case.trace)[-1].turn
     return Shown(
         f"{times(lines, 'line')} of the last anchors stand in a tool result only: nobody in the conversation said them",
-        "a tool's output may have written the model's instructions; look at the summary of this turn",
+        ("a tool's output may have written the model's instructions; look at the summary of this turn",),
         (turn,),
         {"lines": lines},
     )
@@ -208,7 +222,7 @@ def _invented_intent(case: Case) -> Shown | None:
         return None
     return Shown(
         f"only {share:.0%} of the words of the last User Intent are the user's: the order may be invented",
-        "let the summary quote the user (--summarizer stub does), or keep user messages (codex)",
+        _QUOTE,
         (anchor_checks(case.trace)[-1].turn,),
         {"share": share},
     )
@@ -220,7 +234,7 @@ def _drift(case: Case) -> Shown | None:
         return None
     return Shown(
         f"from one summary to the next {share:.0%} of the names are lost",
-        "allow longer summaries (--summary-tokens N), or summarise less often (--set soft=...)",
+        ("allow longer summaries (--summary-tokens N)", "summarise less often (--set soft=...)"),
         (),
         {"drift": share},
     )

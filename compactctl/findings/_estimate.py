@@ -29,19 +29,19 @@ def _estimate(case: Case) -> Shown | None:
     really = f"; {name} {level / window:.2f} is {level * ratio / window:.2f} of the real window" if levels else ""
     what = "fewer tokens than there are" if ratio > 1 else "more tokens than there are"
     meter = case.situation.meter or "its own"
-    advice = "let it count real tokens (--meter calibrated)"
+    ways = ["let it count real tokens (--meter calibrated)"]
     if LOW <= slope <= HIGH and overhead > 0:
-        advice += f", or name the fixed part (--overhead {round(overhead / slope)})"
+        ways.append(f"name the fixed part (--overhead {round(overhead / slope)})")
     elif levels and ratio > HIGH and level > overhead:
         # The decision tokens at which the real ones are what the threshold says; the fixed part does not scale.
         lower = (level - overhead) / slope
-        advice += (
-            f", or lower the thresholds ({name} {lower / window:.2f} acts at {level / window:.2f} of the real window)"
+        ways.append(
+            f"lower the thresholds ({name} {lower / window:.2f} acts at {level / window:.2f} of the real window)"
         )
     return Shown(
         f"the compactor counts {what}: a fixed part of {overhead:,.0f} tokens that it does not see, and {slope:.2f} "
         f"real tokens for each {meter} token{really}",
-        advice,
+        tuple(ways),
         (),
         {
             "estimate_ratio": case.value("m1.estimate_ratio"),

@@ -40,7 +40,9 @@ class Situation:
 
     ``history`` is ``view`` or ``write-back``; ``window_source`` is flag, recorded, inferred, table or assumed;
     ``needs_window`` says that the real harness does nothing without a known window; ``real_source`` is the sentence
-    about real tokens. ``protect`` names the tools whose results no compactor may shorten.
+    about real tokens. ``protect`` names the tools whose results no compactor may shorten. ``summarizer`` is empty for a
+    compactor that asks none; ``recorded`` is ignore or follow; ``spill`` the bytes from which results go to files when
+    they are written.
     """
 
     compactor: str
@@ -50,17 +52,25 @@ class Situation:
     needs_window: bool = False
     real_source: str = ""
     protect: frozenset[str] = frozenset()
+    summarizer: str = ""
+    recorded: str = "ignore"
+    spill: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a rule found: a sentence, an advice, the turns and the figures."""
+    """What a rule found: a sentence, the ways out, the turns and the figures.
+
+    Each way is a clause that may name flags; those that do not fit the run are left out (``Case.advice``). ``cause``
+    are the turns of the compactions that did it, where these are not ``turns``.
+    """
 
     message: str
-    advice: str
+    ways: tuple[str, ...]
     turns: tuple[int, ...] = ()
     figures: Mapping[str, Figure] = field(default_factory=dict)
     severity: Severity | None = None
+    cause: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +121,90 @@ class Case:
                 found.append((name, float(tokens)))
         return sorted(found, key=lambda level: level[1])
 
-    def in_own_words(self, advice: str) -> str:
-        """Give an advice with the options that this compactor has: ``tail`` of one is ``retain_ratio`` of dsh."""
-        return _TWICE.sub(r"\1", _SET.sub(lambda match: self._setting(match[1]), advice))
+    @property
+    def has_tiers(self) -> bool:
+        """Whether the compactor has thresholds of tiers: Emergency is nothing special to one that only truncates."""
+        return "emergency_threshold" in self.trace.options
+
+    def recorded_turns(self) -> set[int]:
+        """Give the turns at which the recorded harness compacted by itself and the replay did the same."""
+        own = {span.turn for span, record in self.records() if AS_RECORDED in record.notes}
+        if self.situation.recorded == "follow":
+            own |= {compaction.before_model_call for compaction in self.trace.session.compactions}
+        return own
+
+    def advice(self, shown: Shown) -> str:
+        """Give the ways out that this run leaves: none that is in use already, none that its compactor has not.
+
+        An option is named as this compactor has it: ``tail`` of one is ``retain_ratio`` of dsh.
+        """
+        cause = shown.cause or shown.turns
+        if cause and self.recorded_turns().issuperset(cause):
+            return NOT_OURS
+        *others, last = list(dict.fromkeys(way for one in shown.ways if (way := self._way(one)) is not None)) or [
+            NO_WAY
+        ]
+        return f"{', '.join(others)}, or {last}" if others else last
+
+    def _way(self, way: str) -> str | None:
+        """Give a way in the words of this run; None where it does not lead anywhere."""
+        way = _SAFER.sub(lambda match: self._safer(match[1]), _SET.sub(lambda match: self._setting(match[1]), way))
+        if _NOT_HAD in way:
+            return None
+        if not all(self._leads_on(flag, value) for flag, value in _FLAG.findall(way)):
+            return None
+        return way if all(self.trace.options.get(option) is False for option in _SWITCH.findall(way)) else None
+
+    def _leads_on(self, flag: str, value: str) -> bool:
+        """Whether a flag with this value would change the run at all."""
+        now = self.situation
+        match flag:
+            case "compactor":
+                return value != now.compactor
+            case "history":
+                return value != now.history
+            case "recorded":
+                return value != now.recorded
+            case "summarizer":
+                return now.summarizer not in ("", value)
+            case "summary-tokens":
+                return now.summarizer != ""
+            case "spill":
+                return now.spill is None
+            case "meter":
+                return now.meter not in COUNTS_TRULY
+        return True
 
     def _setting(self, meant: str) -> str:
         options = self.trace.options
         own = next((name for name in _MEANT[meant] if name in options), "")
-        if not own:
-            return "its own options"
-        return f"--set {meant if own == _MEANT[meant][0] else own}=..."
+        # What never compacts by itself has no use for another trigger.
+        if own in _TRIGGERS and options.get("auto") is False:
+            return _NOT_HAD
+        return f"--set {meant if own == _MEANT[meant][0] else own}=..." if own else _NOT_HAD
+
+    def _safer(self, option: str) -> str:
+        options = self.trace.options
+        if option not in options:
+            return "--compactor progressive-safe"
+        return _NOT_HAD if options[option] else f"--set {option}={_SAFE_VALUES.get(option, 'true')}"
 
 
+# What a compactor notes that did what the recorded harness had done at this turn.
+AS_RECORDED = "as_recorded"
+COUNTS_TRULY = ("calibrated", "usage")
+NO_WAY = "no option of this run changes that; `compactctl compare` shows what other compactors do"
+NOT_OURS = (
+    "the recorded harness did that itself, and no option of this run changes it: --recorded ignore shows what another "
+    "compactor would have done instead"
+)
+_NOT_HAD = "\0"
+_SWITCH = re.compile(r"--set (\w+)=true")
+_FLAG = re.compile(r"--([a-z-]+) ([\w-]+)")
+# A safer choice: an option of the tiered compactors, and to others a reason to take the compactor that has them all.
+_SAFER = re.compile(r"--safer (\w+)")
+_SAFE_VALUES = {"preview_bytes": "1000", "target": "0.5"}
 _SET = re.compile(r"--set (warn|soft|full|tail|offload)=\.\.\.")
-_TWICE = re.compile(r"(--set \w+=\.\.\.|its own options)(?:, (?:or )?\1)+")
 _TRIGGERS = ("threshold_ratio", "share", "trigger", "pct_override", "max_tokens", "max_messages")
 # What each short form stands for, first in the tiered compactors, then in the others.
 _MEANT = {

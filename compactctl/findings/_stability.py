@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 
+from compactctl.compactors._offloading import Offloading
 from compactctl.context.base import Kind
-from compactctl.context.counting import MeterContext
-from compactctl.context.offload import DEFAULT_PREVIEW_LINES, DEFAULT_THRESHOLD, placeholder_text
+from compactctl.context.budget import DEFAULT_MIN_TAIL
+from compactctl.context.counting import MeterContext, Standing
+from compactctl.context.offload import NullOffloader
 from compactctl.context.view import View
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.findings._stops import STOPS, stops
 from compactctl.measures._own import own_changes
 from compactctl.measures._pairs import pairs_of
 from compactctl.measures.m4 import summary_level
 from compactctl.measures.m8 import NEAR, PROGRESS, compactions_of, emergency_runs, tail_floor, tier_runs
-from compactctl.model import Message, OffloadEntry, Tier, byte_length
+from compactctl.model import Tier, Trigger
+from compactctl.ports import Span
 
 LONG_RUN = 3
 SPIRAL = 3
@@ -22,75 +26,76 @@ HEADROOM = 0.9  # a view that is left above this share of its threshold is soon 
 
 def _permanent(case: Case) -> Shown | None:
     runs = emergency_runs(case.trace)
-    if not runs or runs[-1][1] <= LONG_RUN or sum(runs[-1]) < case.trace.turns:
+    if not case.has_tiers or not runs or runs[-1][1] <= LONG_RUN or sum(runs[-1]) < case.trace.turns:
         return None
     start, length = runs[-1]
     message = f"every turn from turn {start} on is an Emergency ({length:,} of {case.trace.turns:,} turns)"
     turns = tuple(range(start, start + length))
     figures = {"from_turn": start, "turns": length}
-    if case.writes_back:
-        return Shown(message, "what is kept is too large: lower tail (--set tail=...)", turns, figures)
-    return Shown(
-        message + ": the history only grows, and each turn truncates it afresh",
-        "let a compaction become the history (--history write-back)",
-        turns,
-        figures,
-    )
+    if not case.writes_back:
+        message += ": the history only grows, and each turn truncates it afresh"
+        return Shown(message, (_WRITE_BACK,), turns, figures)
+    return Shown(message, ("lower what is kept (--set tail=...)",), turns, figures)
 
 
 def _emergency(case: Case) -> Shown | None:
     runs = [(start, length) for start, length in emergency_runs(case.trace) if length > LONG_RUN]
     runs = [run for run in runs if sum(run) < case.trace.turns]
-    if not runs:
+    if not case.has_tiers or not runs:
         return None
     start, length = max(runs, key=lambda run: run[1])
     return Shown(
         f"{length:,} Emergency turns in a row from turn {start} on",
-        "summarise earlier (--set full=...), or keep less (--set tail=...)",
+        ("summarise earlier (--set full=...)", "keep less (--set tail=...)"),
         tuple(range(start, start + length)),
         {"longest_run": length},
     )
 
 
 def _jump(case: Case) -> Shown | None:
+    if not case.has_tiers:
+        return None
     turns: list[int] = []
     avoidable: list[int] = []
     spans = {span.turn: span for span in case.trace.spans}
     last = Tier.NONE
+    level = case.trace.options["emergency_threshold"] * case.trace.window
     for turn, _, tier in tier_runs(case.trace):
-        if tier is Tier.EMERGENCY and last <= Tier.WARN:
+        # The user's own /compact goes to Emergency at once: nothing jumped there.
+        if tier is Tier.EMERGENCY and last <= Tier.WARN and not _is_manual(spans[turn]):
             turns.append(turn)
             view = spans[turn].before
-            level = case.trace.options.get("emergency_threshold")
-            if view is not None and isinstance(level, int | float):
-                tokens = tokens_after_offload(view, case)
-                if tokens < level * case.trace.window:
-                    avoidable.append(turn)
+            if view is not None and tokens_after_offload(view, case) < level:
+                avoidable.append(turn)
         last = tier
     if not turns:
         return None
     enough = f"; {at_turns(avoidable)} offloading alone would have been enough" if avoidable else ""
     return Shown(
         f"{times(len(turns), 'jump')} past all softer tiers to Emergency, {at_turns(turns)}{enough}",
-        "keep large results out of the history when they are written (--spill BYTES), or take progressive-safe, which "
-        "offloads and measures again first",
+        (
+            "keep large results out of the history when they are written (--spill BYTES)",
+            "offload and measure again first (--safer remeasure_after_offload)",
+        ),
         tuple(turns),
         {"jumps": len(turns), "offload_enough": len(avoidable)},
     )
 
 
 def tokens_after_offload(view: View, case: Case) -> int:
-    """Give the decision tokens of a view once its large results, but those of the tail, are placeholders."""
+    """Give the decision tokens of a tiered compactor's view once all that it may offload is placeholders."""
     options = case.trace.options
-    threshold = options.get("offload_threshold", DEFAULT_THRESHOLD)
-    tail = options.get("min_tail_messages") or 6
-    meter, weight = view.base.meter, view.weight
-    for position in view.large_results(threshold, 1, max(len(view) - tail, 1)):
-        m = view.message(position)
-        entry = OffloadEntry(m.tool_call_id, m.name, f"tool_results/{m.tool_call_id}.txt", byte_length(m.content), 10)
-        text = placeholder_text(entry, m.content, DEFAULT_PREVIEW_LINES)
-        weight += meter.weigh(Message(m.role, text, tool_call_id=m.tool_call_id)) - meter.weigh(m)
-    return meter.tokens(weight, MeterContext(view.turn, False))
+    offloader = NullOffloader(case.trace.session.id, threshold=0)
+    offloading = Offloading(
+        offloader, options["offload_threshold"], options.get("preview_bytes", 0), case.situation.protect
+    )
+    tail = options["min_tail_messages"] or DEFAULT_MIN_TAIL
+    done = offloading.apply(view, 1, max(len(view) - tail, 1))
+    return view.base.meter.tokens(view.weight + done.grown, MeterContext(view.turn, Standing.CHANGED))
+
+
+def _is_manual(span: Span) -> bool:
+    return any(record.trigger is Trigger.MANUAL for record in span.records)
 
 
 def _spiral(case: Case) -> Shown | None:
@@ -101,12 +106,12 @@ def _spiral(case: Case) -> Shown | None:
     near = {turn for one, two in itertools.pairwise(hard) if two - one <= NEAR for turn in (one, two)}
     turns = tuple(sorted(near))
     refill = _refill(case, turns)
-    advice = "leave more room: keep less (--set tail=...) or compact harder before the end (--set full=...)"
+    ways: tuple[str, ...] = ("leave more room: keep less (--set tail=...)", "compact harder earlier (--set full=...)")
     if not case.writes_back:
-        advice = "let a compaction become the history (--history write-back)"
+        ways = (_WRITE_BACK,)
     return Shown(
         f"a spiral: {length:,} compactions at most {NEAR} turns apart, {at_turns(turns)}{refill[0]}",
-        advice,
+        ways,
         turns,
         {"compactions": length, "refilled_by": refill[1]},
     )
@@ -143,7 +148,7 @@ def _no_progress(case: Case) -> Shown | None:
     idle = tuple(c.turn for c in compactions_of(case.trace) if c.freed < PROGRESS)
     return Shown(
         f"{times(len(idle), 'compaction')} freed less than {PROGRESS:.0%} of the view, {at_turns(idle)}",
-        "offload more (--set offload=...), keep less (--set tail=...), or begin later (--set warn=...)",
+        ("offload more (--set offload=...)", "keep less (--set tail=...)", "begin later (--set warn=...)"),
         idle,
         {"compactions": len(idle)},
     )
@@ -157,7 +162,10 @@ def _grew(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(grown), 'compaction')} left the view no smaller, {at_turns(c.turn for c in grown)}; the worst "
         f"went from {worst.before:,} to {worst.after:,} tokens",
-        "cap the summary (--summary-tokens N), or take progressive-safe, which refuses what does not shrink the view",
+        (
+            "cap the summary (--summary-tokens N)",
+            "refuse what does not shrink the view (--safer refuse_poor_replies)",
+        ),
         tuple(c.turn for c in grown),
         {"compactions": len(grown), "worst_growth": worst.after - worst.before},
     )
@@ -173,7 +181,7 @@ def _headroom(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(tight), 'compaction')} ended just below the threshold of {level:,.0f} tokens or above it, "
         f"{at_turns(tight)}: the next one is near",
-        "leave more room: a target below the trigger (progressive-safe), or keep less (--set tail=...)",
+        ("leave more room: a target below the trigger (--safer target)", "keep less (--set tail=...)"),
         tight,
         {"compactions": len(tight), "threshold": level},
     )
@@ -184,14 +192,14 @@ def _unreachable(case: Case) -> Shown | None:
     if not levels:
         return None
     name, level = levels[0]
-    trace = case.trace
-    real, context = trace.scale.meter, MeterContext(0, False)
-    fixed = real.tokens(0, context)
+    trace, base = case.trace, case.trace.base
+    # In the tokens by which the threshold is held; a meter that does not see the fixed part never acts on it.
+    fixed = base.meter.tokens(base.prefix[base.offset], MeterContext(0, Standing.CHANGED))
     if fixed >= level:
         return Shown(
-            f"the fixed part alone (system prompt and tools, {fixed:,} real tokens) is above {name} ({level:,.0f}): "
-            "nothing can bring the context below it",
-            f"raise the threshold (--set {name}=...), or send fewer tools",
+            f"the fixed part alone (system prompt and tools, {fixed:,} decision tokens) is above {name} "
+            f"({level:,.0f}): nothing can bring the context below it",
+            (f"raise the threshold (--set {name}=...)", "send fewer tools"),
             (),
             {"fixed_tokens": fixed, "threshold": level},
         )
@@ -202,7 +210,7 @@ def _unreachable(case: Case) -> Shown | None:
     return Shown(
         f"{at_turns(turns)} the system message and the kept tail alone ({max(floors):,} tokens) are above {name} "
         f"({level:,.0f}): no compaction can bring the view below it",
-        f"keep less (--set tail=...), raise {name}, or keep large results out of the history (--spill BYTES)",
+        ("keep less (--set tail=...)", f"raise {name} (--set {name}=...)", _SPILL),
         turns,
         {"floor_tokens": max(floors), "threshold": level, "turns": len(turns)},
     )
@@ -222,7 +230,7 @@ def _tail_blind(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'turn')} above a threshold at which nothing could be compacted, {at_turns(turns)}: what "
         "is large stands in the kept tail, or before it is nothing left to take",
-        "keep fewer messages (--set tail=...), or keep large results out of the history (--spill BYTES)",
+        ("keep fewer messages (--set tail=...)", _SPILL),
         tuple(turns),
         {"turns": len(turns)},
     )
@@ -247,7 +255,7 @@ def _offload_grew(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(entries), 'placeholder')} no smaller than {stands}, {at_turns(turns)}: previews "
         "are counted in lines, and these lines are long",
-        "cap previews in bytes (progressive-safe), or raise the offload threshold (--set offload=...)",
+        ("cap previews in bytes (--safer preview_bytes)", "raise the offload threshold (--set offload=...)"),
         tuple(turns),
         {"placeholders": len(entries), "growth": growth},
     )
@@ -259,7 +267,7 @@ def _offload_failed(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{times(len(turns), 'turn')} at which a result could not be written to its file, {at_turns(turns)}",
-        "look at the state directory: its space and permissions",
+        ("look at the state directory: its space and permissions",),
         turns,
         {"turns": len(turns)},
     )
@@ -272,31 +280,27 @@ def _no_system(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'turn')} at which nothing was done because the view has no system message, "
         f"{at_turns(turns)}",
-        "hand the replay a Session instead of a bare list: it puts a system message first",
+        ("hand the replay a Session instead of a bare list: it puts a system message first",),
         turns,
         {"turns": len(turns)},
     )
 
 
 def _stopped(case: Case) -> Shown | None:
-    found = [(span.turn, note) for span, record in case.records() for note in record.notes if note in _BREAKERS]
+    found = stops(case)
     if not found:
         return None
-    turns = tuple(dict.fromkeys(turn for turn, _ in found))
-    words = " and ".join(sorted({_BREAKERS[note] for _, note in found}))
+    notes = sorted(set(found.values()))
     return Shown(
-        f"the compactor gave up, {at_turns(turns)}: {words}",
-        "compact earlier (--set full=...), keep less (--set tail=...), or look why summaries fail",
-        turns,
-        {"turns": len(turns)},
+        f"the compactor gave up, {at_turns(found)}: {' and '.join(STOPS[note][0] for note in notes)}",
+        tuple(way for note in notes for way in STOPS[note][1]),
+        tuple(found),
+        {"turns": len(found)},
     )
 
 
-_BREAKERS = {
-    "refill_breaker": "the view was full again within three turns, three times in a row",
-    "failure_breaker": "three summaries failed in a row",
-    "manual_mark": "automatic compaction is off and the window is full",
-}
+_SPILL = "keep large results out of the history (--spill BYTES)"
+_WRITE_BACK = "let a compaction become the history (--history write-back)"
 
 KINDS = (
     FindingKind(

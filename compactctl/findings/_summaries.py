@@ -24,24 +24,27 @@ _FAILED = "summary failed"
 
 def _every_turn(case: Case) -> Shown | None:
     asked = sorted({span.turn for span, _ in summaries(case.trace)})
-    best: list[int] = []
-    run: list[int] = []
-    for turn in asked:
-        run = [*run, turn] if run and run[-1] == turn - 1 else [turn]
-        best = run if len(run) > len(best) else best
-    if len(best) < IN_A_ROW:
+    best = start = 0  # turns of the longest run, and where the present one begins
+    last = 0
+    for place, turn in enumerate(asked):
+        if place == 0 or turn != asked[place - 1] + 1:
+            start = turn
+        if turn - start + 1 > best:
+            best, last = turn - start + 1, turn
+    if best < IN_A_ROW:
         return None
-    advice = (
-        "compact harder (--set full=...), or keep less (--set tail=...)"
+    first = last - best + 1
+    ways = (
+        ("compact harder (--set full=...)", "keep less (--set tail=...)")
         if case.writes_back
-        else "let a compaction become the history (--history write-back), so that it is not made again at each turn"
+        else ("let a compaction become the history (--history write-back), so that it is not made again at each turn",)
     )
     return Shown(
-        f"the summarizer is called at every turn from turn {best[0]} to {best[-1]} ({len(asked):,} calls in "
+        f"the summarizer is called at every turn from turn {first} to {last} ({len(asked):,} calls in "
         f"{case.trace.turns:,} turns)",
-        advice,
-        tuple(best),
-        {"calls": len(asked), "longest_run": len(best)},
+        ways,
+        tuple(range(first, last + 1)),
+        {"calls": len(asked), "longest_run": best},
     )
 
 
@@ -51,7 +54,7 @@ def _again(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{times(often, 'message')} summarised more than twice",
-        "let a compaction become the history (--history write-back)",
+        ("let a compaction become the history (--history write-back)", "summarise less often (--set soft=...)"),
         (),
         {"messages": often},
     )
@@ -64,7 +67,7 @@ def _avoidable(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'summary')} need not have been written: offloading alone brought the view below the "
         f"threshold, {at_turns(turns)}",
-        "measure again after offloading (progressive-safe)",
+        ("measure again after offloading (--safer remeasure_after_offload)",),
         turns,
         {"summaries": len(turns)},
     )
@@ -77,7 +80,7 @@ def _no_room(case: Case) -> Shown | None:
         return Shown(
             f"the summarizer would be asked to read and write {largest[0]:,.0f} tokens at turn {largest[1]}, more than "
             f"the window of {trace.window:,}",
-            "summarise earlier (--set full=...), or cap the summary (--summary-tokens N)",
+            ("summarise earlier (--set full=...)", "cap the summary (--summary-tokens N)"),
             (largest[1],),
             {"tokens": largest[0], "window": trace.window},
         )
@@ -86,7 +89,7 @@ def _no_room(case: Case) -> Shown | None:
         return Shown(
             f"a summary begins at {level:,.0f} tokens and may take {trace.summary_tokens:,}: together more than the "
             f"window of {trace.window:,}",
-            "summarise earlier (--set full=...), or cap the summary (--summary-tokens N)",
+            ("summarise earlier (--set full=...)", "cap the summary (--summary-tokens N)"),
             (),
             {"threshold": level, "summary_tokens": trace.summary_tokens, "window": trace.window},
         )
@@ -101,14 +104,19 @@ def _modelled(case: Case) -> Shown | None:
     # A session that was cut by its harness sent less than the whole that is modelled: nothing to compare.
     if not recorded or not whole or prices is None or first_break(session) < session.model_calls:
         return None
+    # The recorded calls of several models stand at several prices, the modelled ones at one.
+    if len({message.model for message in session.messages if message.usage is not None and message.model}) > 1:
+        return None
     if recorded <= whole * (1 + APART):
         return None
     dated = f", {prices.date}" if prices.date else ""
     return Shown(
         f"by its recorded usage the session cost {dollars(recorded)} US dollars, {recorded / whole - 1:.0%} more than "
         f"the {dollars(whole)} that are modelled at the same prices ({prices.source}{dated})",
-        "the modelled prompt cache never expires, and every token that was sent before is cached: compare modelled "
-        "costs with one another, not with a bill",
+        (
+            "the modelled prompt cache never expires, and every token that was sent before is cached: compare modelled "
+            "costs with one another, not with a bill",
+        ),
         (),
         {
             "recorded_usd": recorded,
@@ -130,7 +138,11 @@ def _dear(case: Case) -> Shown | None:
     return Shown(
         f"the summarizer makes {share:.0%} of the whole cost ({dollars(cost)} US dollars; {dollars(aligned)} if its "
         "requests began like the conversation and were cached)",
-        "summarise less often (--history write-back, a higher --set soft=...), or with a cheaper model",
+        (
+            "let a compaction become the history (--history write-back)",
+            "summarise less often (--set soft=...)",
+            "summarise with a cheaper model",
+        ),
         (),
         {"share": share, "cost_usd": cost, "cost_usd_if_cached": aligned},
     )
@@ -150,7 +162,7 @@ def _failed(case: Case) -> Shown | None:
     cause = next((r.error.partition(": ")[2] for _, r in failures if ": " in r.error), "")
     return Shown(
         f"{times(len(failures), 'summary')} failed, {at_turns(turns)}" + (f"; the first: {cause}" if cause else ""),
-        "look at the summarizer; while it fails the fallback drops messages, or does nothing",
+        ("look at the summarizer; while it fails the fallback drops messages, or does nothing",),
         turns,
         {"failures": len(failures)},
     )
@@ -162,8 +174,10 @@ def _silent(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{times(len(turns), 'turn')} at which the summary failed and the fallback changed nothing, {at_turns(turns)}",
-        "the fallback keeps 80 % of the window, so below that it does nothing: raise soft (--set soft=...), or look at "
-        "the summarizer",
+        (
+            "the fallback keeps 80 % of the window, so below that it does nothing: raise soft (--set soft=...)",
+            "look at the summarizer",
+        ),
         turns,
         {"turns": len(turns)},
     )
@@ -182,7 +196,7 @@ def _empty(case: Case) -> Shown | None:
     return Shown(
         f"{len(found):,} of {times(total, 'summary')} came without a single anchor, "
         f"and the messages that they stand for are gone, {at_turns(turns)}",
-        "look at the summarizer; progressive-safe refuses empty replies",
+        ("look at the summarizer", "refuse empty replies (--safer refuse_poor_replies)"),
         turns,
         {"summaries": len(found), "of": total},
     )
@@ -195,7 +209,11 @@ def _unpaid(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'compaction')} without a return: what is made new in the prompt cache costs more than "
         f"what is saved until the end, {at_turns(turns)}",
-        "compact later or less often (--set warn=..., --set soft=...): short sessions need no compaction for the cost",
+        (
+            "offload later (--set warn=...)",
+            "summarise later (--set soft=...)",
+            "compact nothing: short sessions need no compaction for the cost (--compactor none)",
+        ),
         turns,
         {"compactions": len(turns)},
     )
@@ -207,7 +225,11 @@ def _dearer(case: Case) -> Shown | None:
         return None
     return Shown(
         f"compaction makes the session {share:.2f} times as dear as none, and without any it would fit the window",
-        "raise the thresholds (--set warn=..., --set soft=...), or take the compactor none for sessions like this",
+        (
+            "offload later (--set warn=...)",
+            "summarise later (--set soft=...)",
+            "compact nothing in sessions like this (--compactor none)",
+        ),
         (),
         {
             "cost_share": share,
@@ -230,9 +252,12 @@ def _thrash(case: Case) -> Shown | None:
         return None
     return Shown(
         f"the prompt cache is broken at {rewrites:.0f} of 100 calls; {hits:.0%} of the tokens sent are found in it",
-        "free more at a time (--set clear_at_least=...)"
+        ("free more at a time (--set clear_at_least=...)",)
         if "clear_at_least" in case.trace.options
-        else "compact less often and more at a time: a target below the trigger (progressive-safe) or write-back",
+        else (
+            "compact less often and more at a time: a target below the trigger (--safer target)",
+            "let a compaction become the history (--history write-back)",
+        ),
         (),
         {"rewrites_per_100": rewrites, "cache_hit_ratio": hits},
     )

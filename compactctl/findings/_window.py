@@ -5,14 +5,17 @@ from __future__ import annotations
 import difflib
 import itertools
 
+from compactctl.compactors.claude_code import COMPACTOR as CLAUDE_CODE, ClaudeCodeCompactor
 from compactctl.context.counting import MeterContext
 from compactctl.findings._estimate import ESTIMATE_OFF
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.findings._stops import COMPACT_BY_ITSELF, STOPS, stops
 from compactctl.measures._load import load_of
 from compactctl.measures.m8 import tier_runs
 from compactctl.meters._images import base64_length, image_count
 from compactctl.meters._recorded import segments
 from compactctl.model import Tier
+from compactctl.ports import Ports
 
 NEAR = 0.9  # of the window
 EARLY = 0.5  # of the window, in real tokens
@@ -31,33 +34,52 @@ def _exceeded(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'request')} would not fit the window of {trace.window:,}{reserve}: {at_turns(turns)}, "
         f"at most {peak:,} real tokens",
-        "compact earlier: lower the thresholds (--set full=...), or let the compactor count real tokens "
-        "(--meter calibrated)",
+        _sooner(case),
         turns,
         {"turns": len(turns), "peak_tokens": peak, "window": trace.window, "reserve": trace.reserve},
     )
+
+
+def _sooner(case: Case) -> tuple[str, ...]:
+    """Give the ways to compact before the window is full; a better count or threshold is none where nothing acts."""
+    if case.trace.options.get("auto") is False:
+        return (COMPACT_BY_ITSELF,)
+    return "let it count real tokens (--meter calibrated)", "compact earlier (--set full=...)"
 
 
 def _failed(case: Case) -> Shown | None:
     turns = tuple(turn for span in case.trace.spans if span.failed for turn in range(span.turn, span.until))
     if not turns:
         return None
-    failed = set(turns)
-    idle = sum(count for turn, count, tier in tier_runs(case.trace) if tier is Tier.NONE and turn in failed)
+    failed, stopped = set(turns), stops(case)
+    gave_up = [turn for turn in turns if turn in stopped]
+    quiet = {
+        at
+        for turn, count, tier in tier_runs(case.trace)
+        if tier is Tier.NONE and turn in failed
+        for at in range(turn, turn + count)
+    }
+    idle = len(quiet - stopped.keys())
+    notes = sorted({stopped[turn] for turn in gave_up})
+    parts: list[str] = []
+    ways: list[str] = []
+    if gave_up:
+        why = " and ".join(STOPS[note][0] for note in notes)
+        parts.append(f"at {len(gave_up):,} of them the compactor did nothing, since {why}")
+        ways += [way for note in notes for way in STOPS[note][1]]
     if idle:
         # It is the estimate or the threshold that is wrong, and not what a compaction leaves.
-        return Shown(
-            f"{times(len(turns), 'request')} would be rejected, and at {idle:,} of them the compactor did nothing, "
-            f"since it does not count the view as full: {at_turns(turns)}",
-            "let it count real tokens (--meter calibrated), or compact earlier (--set full=...)",
-            turns,
-            {"turns": len(turns), "idle_turns": idle},
-        )
+        parts.append(f"at {idle:,} of them it did not count the view as full")
+        ways += _sooner(case)
+    if not parts:
+        parts.append("the compactor had no way left")
+        ways += ["keep less as it is (--set tail=...)", "compact earlier (--set full=...)"]
+    figures = {"turns": len(turns), **({"idle_turns": idle} if idle else {})}
     return Shown(
-        f"{times(len(turns), 'request')} would be rejected and the compactor had no way left: {at_turns(turns)}",
-        "keep less as it is (--set tail=...), or compact earlier (--set full=...)",
+        f"{times(len(turns), 'request')} would be rejected, and {', '.join(parts)}: {at_turns(turns)}",
+        tuple(ways),
         turns,
-        {"turns": len(turns)},
+        figures,
     )
 
 
@@ -67,7 +89,7 @@ def _tiers_apart(case: Case) -> Shown | None:
         return None
     return Shown(
         f"at {apart:.0%} of the turns real tokens would give another tier than the compactor's own count",
-        "let it count real tokens (--meter calibrated)",
+        ("let it count real tokens (--meter calibrated)",),
         (),
         {"share_of_turns": apart},
     )
@@ -81,14 +103,14 @@ def _assumed(case: Case) -> Shown | None:
         return Shown(
             f"the window of {window:,} is only assumed, and the real {case.situation.compactor} does nothing without a "
             "known one",
-            "name the window (--window N)",
+            ("name the window (--window N)",),
             (),
             {"window": window},
             Severity.WARN,
         )
     return Shown(
         f"the window of {window:,} is only assumed: neither the session nor the model table names one",
-        "name the window (--window N)",
+        ("name the window (--window N)",),
         (),
         {"window": window},
     )
@@ -104,7 +126,7 @@ def _recorded_above(case: Case) -> Shown | None:
     most = max(prompt for _, prompt in prompts)
     return Shown(
         f"the session recorded prompts of up to {most:,} tokens, more than the window of {window:,}: {at_turns(turns)}",
-        "the window is larger than that: name it (--window N)",
+        ("the window is larger than that: name it (--window N)",),
         turns,
         {"largest_prompt": most, "window": window},
     )
@@ -124,8 +146,8 @@ def _near_limit(case: Case) -> Shown | None:
         else f"the session came to {peak:.0%} of the window and nothing was compacted"
     )
     return Shown(
-        told,
-        "a longer session of this kind will not fit: choose a compactor, or lower its thresholds",
+        f"{told}: a longer session of this kind will not fit",
+        ("lower the thresholds (--set full=...)", "take a compactor that acts (--compactor progressive-safe)"),
         (),
         {"peak_occupancy": peak, "recorded_occupancy": really or None},
     )
@@ -151,8 +173,12 @@ def _unrecorded_cuts(case: Case) -> Shown | None:
     return Shown(
         f"the recorded prompt fell {'; '.join(words)}{more} without a recorded compaction: the harness cut something "
         "that the transcript does not show",
-        "from there on a replay of the whole history is what-if; --recorded follow takes the recorded prompts as they "
-        "are",
+        (
+            "nothing: the recorded prompts are taken as they are"
+            if case.situation.recorded == "follow"
+            else "from there on a replay of the whole history is what-if; --recorded follow takes the recorded prompts "
+            "as they are",
+        ),
         turns,
         {"falls": len(falls)},
     )
@@ -167,7 +193,7 @@ def _no_such_tool(case: Case) -> Shown | None:
     near = [close[0] for name in unknown if (close := difflib.get_close_matches(name, known, n=1, cutoff=0.5))]
     return Shown(
         f"no result of this session is of a protected tool {', '.join(map(repr, unknown))}: that protects nothing",
-        f"name a tool of the session (--protect): {', '.join(near or known[:8]) or 'it has no results'}",
+        (f"name a tool of the session (--protect): {', '.join(near or known[:8]) or 'it has no results'}",),
         (),
         {"unknown": len(unknown)},
     )
@@ -189,7 +215,7 @@ def _without_effect(case: Case) -> Shown | None:
     name, lowest = levels[0]
     return Shown(
         f"no threshold was reached: the largest view is {most:,} decision tokens, {name} is {lowest:,.0f}",
-        "the thresholds had no effect on this session; tune on longer ones, or name a smaller --window",
+        ("the thresholds had no effect on this session: tune on longer ones", "name a smaller window (--window N)"),
         (),
         {"largest_view": most, "lowest_threshold": lowest},
     )
@@ -199,33 +225,35 @@ def _option_without_effect(case: Case) -> Shown | None:
     found = _idle_options(case)
     if found is None:
         return None
-    message, advice = found
-    return Shown(message, advice)
+    message, *ways = found
+    return Shown(message, tuple(ways))
 
 
-def _idle_options(case: Case) -> tuple[str, str] | None:
+def _idle_options(case: Case) -> tuple[str, ...] | None:
     options = case.trace.options
     offload = options.get("offload_threshold")
     if case.situation.compactor == "harness9" and isinstance(offload, int) and offload < 4000:
         return (
             f"offload_threshold {offload} has no effect: harness9's offloader has its own gate at 4,000 bytes",
-            "set it to 4,000 or more (--set offload=4000), or take the compactor progressive",
+            "set it to 4,000 or more (--set offload=4000)",
+            "offload without that gate (--compactor progressive)",
         )
     percent = options.get("pct_override")
     if isinstance(percent, int | float) and percent > 0 and case.trace.window > 0:
         # The override is taken as the smaller of the two, so that it can only bring compaction forward.
-        reserve = options.get("reserve") or 20_000
-        usable = case.trace.window - reserve
-        if percent * usable >= usable - 13_000:
+        without = _own_threshold(case, 0.0)
+        if _own_threshold(case, percent) == without:
             return (
-                f"pct_override {percent:g} has no effect: it only lowers the threshold of {usable - 13_000:,} tokens",
-                "set it lower, or leave it out",
+                f"pct_override {percent:g} has no effect: it only lowers the threshold of {without:,} tokens",
+                "set it lower",
+                "leave it out",
             )
     limit, share = options.get("limit"), options.get("share")
     if isinstance(limit, int) and isinstance(share, int | float) and 0 < share * case.trace.window <= limit:
         return (
             f"limit {limit:,} has no effect: it can only lower the trigger of {share * case.trace.window:,.0f} tokens",
-            "set it lower, or raise share (--set share=...)",
+            "set it lower",
+            "raise share (--set share=...)",
         )
     names = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")
     held = [(name, options[name]) for name in names if isinstance(options.get(name), int | float)]
@@ -238,10 +266,18 @@ def _idle_options(case: Case) -> tuple[str, str] | None:
     return None
 
 
+def _own_threshold(case: Case, percent: float) -> int:
+    """Give the tokens at which Claude Code compacts with this override, by its own rule."""
+    options = {**case.trace.options, "pct_override": percent}
+    compactor = CLAUDE_CODE.make(options, case.trace.session, Ports(context_window=case.trace.window))
+    assert isinstance(compactor, ClaudeCodeCompactor)
+    return compactor.threshold
+
+
 def _early(case: Case) -> Shown | None:
     window = case.trace.window
     # What the harness itself did while the session was recorded is nothing that an option could change.
-    own = {span.turn for span, record in case.records() if "as_recorded" in record.notes}
+    own = case.recorded_turns()
     cuts = [cut for cut in load_of(case.trace).cuts if cut.acted and cut.turn not in own]
     early = [cut for cut in cuts if window > 0 and cut.grown < EARLY * window]
     if not early:
@@ -251,7 +287,7 @@ def _early(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'compaction')} with less than half of the window in use, the first of them at "
         f"{least / window:.0%} of the real window: {at_turns(turns)}",
-        "raise the threshold (--set warn=... or full=...), or let the compactor count real tokens (--meter calibrated)",
+        ("raise the threshold (--set warn=...)", "let the compactor count real tokens (--meter calibrated)"),
         turns,
         {"compactions": len(turns), "least_occupancy": least / window},
     )
@@ -272,7 +308,7 @@ def _uncounted(case: Case) -> Shown | None:
     return Shown(
         f"the meter {case.situation.meter} does not count what {' and '.join(parts)} cost: images are nothing to it, "
         "base64 a quarter of a token a character",
-        "let the compactor count real tokens (--meter calibrated or o200k_base)",
+        ("let the compactor count real tokens (--meter calibrated)",),
         (),
         {"images": images, "base64_characters": encoded},
     )

@@ -61,29 +61,41 @@ def replay_cost(trace: Trace, prices: Prices) -> float:
 
 
 def recorded_cost(trace: Trace, prices: Prices) -> Measured:
-    """Give what the session's own calls cost by their recorded usage; None where one of them lacks it."""
+    """Give what the session's own calls cost by their recorded usage, each at the prices of its own model.
+
+    None where a call lacks its usage, or its model a price.
+    """
     known = trace.shared.get("recorded usage")
     if known is None:
         known = trace.shared["recorded usage"] = _recorded_usage(trace)
     if isinstance(known, str):
         return Measured(None, known)
-    plain, read, write, output = known
-    total = read * prices.cached + write * prices.write + output * prices.output + plain * prices.input
+    total = 0.0
+    for model, (calls, plain, read, write, output) in known.items():
+        own = prices if model in ("", trace.session.model) else trace.prices_of(model)
+        if own is None:
+            return Measured(
+                None, f"several models, and no price is known for {model!r}, which made {calls:,} of the calls"
+            )
+        total += read * own.cached + write * own.write + output * own.output + plain * own.input
     return Measured(total / MILLION)
 
 
-def _recorded_usage(trace: Trace) -> tuple[int, int, int, int] | str:
-    """Sum up recorded tokens: plain input, read from the cache, written to it, output; a text says what is missing."""
-    usages = [message.usage for message in trace.session.messages if message.role == ASSISTANT]
-    known = [usage for usage in usages if usage is not None]
-    if not usages or len(known) < len(usages):
-        return f"{len(usages) - len(known)} of {len(usages)} model calls recorded no usage"
-    if any(usage.cache_read is None and usage.cache_write is None for usage in known):
+def _recorded_usage(trace: Trace) -> dict[str, tuple[int, int, int, int, int]] | str:
+    """Sum up by model: calls, plain input, read from the cache, written to it, output; a text says what is missing."""
+    calls = [message for message in trace.session.messages if message.role == ASSISTANT]
+    known = [(message.model or "", message.usage) for message in calls if message.usage is not None]
+    if not calls or len(known) < len(calls):
+        return f"{len(calls) - len(known)} of {len(calls)} model calls recorded no usage"
+    if any(usage.cache_read is None and usage.cache_write is None for _, usage in known):
         return "the recorded usage does not say what was cached"
-    reads, writes = [usage.cache_read or 0 for usage in known], [usage.cache_write or 0 for usage in known]
-    prompts = zip(known, reads, writes, strict=True)
-    plain = sum(max(usage.prompt - read - write, 0) for usage, read, write in prompts)
-    return plain, sum(reads), sum(writes), sum(usage.output for usage in known)
+    sums: dict[str, tuple[int, int, int, int, int]] = {}
+    for model, usage in known:
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        number, plain, reads, writes, output = sums.get(model, (0, 0, 0, 0, 0))
+        plain += max(usage.prompt - read - write, 0)
+        sums[model] = (number + 1, plain, reads + read, writes + write, output + usage.output)
+    return sums
 
 
 def output_cost(trace: Trace, prices: Prices) -> float:

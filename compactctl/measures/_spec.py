@@ -143,6 +143,8 @@ class Trace:
     shared: dict[str, Any] = field(default_factory=dict)
     cache: dict[str, Any] = field(default_factory=dict)
     bound: Trace | None = None
+    # What another model than the session's costs that made some of the calls.
+    prices_of: Callable[[str], Prices | None] = lambda model: None
 
     @property
     def turns(self) -> int:

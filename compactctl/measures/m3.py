@@ -2,7 +2,8 @@
 
 A turn finds in the cache what its view has in common with the one before, fixed part included. How long a provider
 keeps a cache is not modelled: a pause between turns may cost more than this says. What the session itself cost by its
-recorded usage stands beside it, at the same prices, cache writes at the price of the shortest time to live.
+recorded usage stands beside it, each call at its own model's prices, cache writes at the price of the shortest time to
+live.
 """
 
 from __future__ import annotations
@@ -98,7 +99,10 @@ MEASURE = MeasureSpec(
             whole=WHOLE,
         ),
         Key(
-            RECORDED, "US dollars", Direction.NEUTRAL, "what the session cost by its recorded usage, at the same prices"
+            RECORDED,
+            "US dollars",
+            Direction.NEUTRAL,
+            "what the session cost by its recorded usage, each call at its own model's price",
         ),
         Key(
             HITS,

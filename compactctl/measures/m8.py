@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from compactctl.context.counting import MeterContext, tokens_of_all
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Pool, Trace
-from compactctl.model import CompactionRecord, Tier
+from compactctl.model import Tier
 from compactctl.ports import Span
 
 RUN, COMPACTIONS, NO_PROGRESS, GROWN, IDLE = (
@@ -51,15 +51,6 @@ def longest_chain(turns: Sequence[int], gap: int = NEAR) -> int:
         length = length + 1 if last is not None and turn - last <= gap else 1
         best, last = max(best, length), turn
     return best
-
-
-def changed(record: CompactionRecord) -> bool:
-    """Whether a record tells of a changed view."""
-    return (
-        record.tokens_after != record.tokens_before
-        or record.msgs_after != record.msgs_before
-        or bool(record.summarized or record.offloaded)
-    )
 
 
 def compactions_of(trace: Trace) -> list[Compaction]:
@@ -130,7 +121,7 @@ def tail_floor(trace: Trace) -> list[int] | None:
 
 def _compactions(span: Span) -> Iterator[Compaction]:
     if span.view is not span.before or len(span.records) > 1:
-        records = [record for record in span.records if changed(record)]
+        records = [record for record in span.records if record.acted]
         if records:
             hard = any(r.summarized or r.dropped or r.tier >= Tier.SOFT for r in records)
             tier = max(record.tier for record in records)
@@ -146,6 +137,14 @@ def _compactions(span: Span) -> Iterator[Compaction]:
             yield Compaction(turn, Tier.WARN, before, after, False)
 
 
+def _compacted(trace: Trace) -> int:
+    """Count the compactions: what an overflow made necessary at a turn is one more."""
+    return sum(
+        sum(record.acted for record in span.records) + (sum(1 for _ in span.leap.events()) if span.leap else 0)
+        for span in trace.spans
+    )
+
+
 def _compute(trace: Trace) -> Mapping[str, Measured]:
     by_tier = dict.fromkeys(Tier, 0)
     for _, turns, tier in tier_runs(trace):
@@ -159,7 +158,7 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
     found = {f"m8.turns_{tier.name.lower()}": Measured(turns) for tier, turns in by_tier.items()}
     found |= {
         RUN: Measured(max((turns for _, turns in emergency_runs(trace)), default=0)),
-        COMPACTIONS: Measured(len(compactions)),
+        COMPACTIONS: Measured(_compacted(trace)),
         NO_PROGRESS: Measured(sum(1 for c in compactions if c.freed < PROGRESS)),
         GROWN: Measured(sum(1 for c in compactions if c.after >= c.before)),
         IDLE: Measured(idle),
@@ -184,10 +183,10 @@ MEASURE = MeasureSpec(
             for tier in Tier
         ),
         Key(RUN, "turns", Direction.LOWER, "longest unbroken run of Emergency", Pool.MAX),
-        Key(COMPACTIONS, "compactions", Direction.NEUTRAL, "turns at which the view was changed"),
+        Key(COMPACTIONS, "compactions", Direction.NEUTRAL, "changes of the view, as every output counts them"),
         Key(NO_PROGRESS, "compactions", Direction.LOWER, "compactions that freed less than 10 % of their view"),
         Key(GROWN, "compactions", Direction.LOWER, "compactions after which the view was no smaller"),
-        Key(IDLE, "turns", Direction.LOWER, "turns above a threshold at which nothing was changed"),
+        Key(IDLE, "turns", Direction.LOWER, "idle turns: above a threshold, but nothing was changed"),
         Key(SPIRAL, "compactions", Direction.LOWER, "longest chain of compactions at most 3 turns apart", Pool.MAX),
         # A median: a sum of medians says nothing.
         Key(GAP, "turns", Direction.HIGHER, "median turns between compactions that took messages away", Pool.MEAN),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactctl.measures._spec import Direction, Key, Measured, dollars
+from compactctl.reports._overview import WORST_FIRST, badness
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._verdicts import figure
@@ -108,8 +109,7 @@ def comparison_text(document: Mapping[str, Any], paper: Paper) -> None:
     for words in document["failed"]:
         paper.wrapped(safe(f"NOT COMPARED: {words}"), "", "error")
     if len(sessions) > 1:
-        words = f"{quantity(len(sessions), 'session')}, worst first: by failed turns, then by the real peak"
-        paper.line(f"{words}; bounds do not count", "dim")
+        paper.line(f"{quantity(len(sessions), 'session')}, {WORST_FIRST}; bounds do not count", "dim")
         paper.line()
     for session in shown:
         head = f"{session['session_id']}  {quantity(session['turns'], 'turn')}, window {session['window']:,}"
@@ -135,13 +135,13 @@ def comparison_text(document: Mapping[str, Any], paper: Paper) -> None:
 
 
 def _badness(session: Mapping[str, Any]) -> tuple[float, float]:
-    """Give how bad a session is for what is compared: the most failed turns, then the highest real peak."""
+    """Give how bad a session is for the worst of what is compared."""
     rivals = [one for one in session["compared"] if not one["bound"]] or session["compared"]
     failed, peak = (
         max(float(one["figures"][key]["value"] or 0) if key in one["figures"] else 0.0 for one in rivals)
         for key in (FAILED, REAL_PEAK)
     )
-    return failed, peak
+    return badness(failed, peak)
 
 
 def _taken(document: Mapping[str, Any], paper: Paper) -> None:

@@ -88,12 +88,16 @@ def finding_document(finding: Any) -> dict[str, Any]:
 
 
 def compaction_document(record: CompactionRecord) -> dict[str, Any]:
-    """Give one compaction with its texts; ``without_text`` takes them out for files that are shared."""
+    """Give one compaction with its texts; ``without_text`` takes them out for files that are shared.
+
+    Where ``changed`` is false the compactor left the view as it was, and ``error`` or ``notes`` say why.
+    """
     return {
         "turn": record.turn,
         "tier": int(record.tier),
         "tier_name": record.tier_name,
         "trigger": str(record.trigger),
+        "changed": record.acted,
         "tokens_before": record.tokens_before,
         "tokens_after": record.tokens_after,
         "reduction": record.reduction,
@@ -142,7 +146,7 @@ def _figures(tally: Tally, window: int) -> dict[str, Any]:
         "failed_turns": tally.failed_turns,
         "turns_by_tier": {tier.name.lower(): tally.turns_by_tier[tier] for tier in Tier},
         "compactions_by_tier": {
-            tier.name.lower(): tally.records_by_tier[tier] for tier in Tier if tier is not Tier.NONE
+            tier.name.lower(): tally.compactions_by_tier[tier] for tier in Tier if tier is not Tier.NONE
         },
         "peak_tokens": tally.peak.tokens,
         "peak_turn": tally.peak.turn,
@@ -152,11 +156,6 @@ def _figures(tally: Tally, window: int) -> dict[str, Any]:
         "real_peak_occupancy": tally.real_peak.occupancy(window),
         "tokens": tally.tokens_sent,
     }
-
-
-def by_tier(records: Iterable[CompactionRecord]) -> dict[str, int]:
-    """Count records by tier, every tier but None named."""
-    return by_tier_names(record.tier_name for record in records)
 
 
 def by_tier_names(names: Iterable[str]) -> dict[str, int]:

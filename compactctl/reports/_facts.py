@@ -50,7 +50,7 @@ def fact_rows(session: Mapping[str, Any]) -> list[tuple[str, str]]:
             "format",
             " ".join(dict.fromkeys(filter(None, (session["format"], session["harness"], session["harness_version"])))),
         ),
-        ("model", session["model"] or "not recorded"),
+        ("model", _models(session)),
         ("window", f"{session['window']:,} tokens ({session['window_source']})"),
         ("messages", f"{session['messages']:,}, of these {quantity(session['model_calls'], 'model call')}"),
         ("tools", f"{quantity(session['tool_calls'], 'call')}, {quantity(session['tool_results'], 'result')}"),
@@ -58,6 +58,14 @@ def fact_rows(session: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("compactions", "; ".join(map(_compaction, session["recorded_compactions"])) or "none recorded"),
         ("lines", _lines(session)),
     ]
+
+
+def _models(session: Mapping[str, Any]) -> str:
+    """Give the model, and with how many calls where a session had several; prices and window are the first one's."""
+    calls = sorted(session["calls_by_model"].items(), key=lambda item: (item[0] != session["model"], -item[1], item[0]))
+    if len(calls) < 2:
+        return session["model"] or "not recorded"
+    return ", ".join(f"{name} ({quantity(number, 'call')})" for name, number in calls)
 
 
 def facts(document: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ class Figure(NamedTuple):
 
 def figures(session: Mapping[str, Any]) -> list[Figure]:
     """Give all measures of a session in the order of their keys."""
-    known = _meanings()
+    known = meanings()
     found = []
     for key, measured in sorted(session["measures"].items()):
         unit, meaning = known.get(key, ("", ""))
@@ -31,7 +31,8 @@ def figures(session: Mapping[str, Any]) -> list[Figure]:
 
 
 @cache
-def _meanings() -> dict[str, tuple[str, str]]:
+def meanings() -> dict[str, tuple[str, str]]:
+    """Give the unit and the meaning of every key of a measure."""
     from compactctl.measures._spec import MeasureSpec
     from compactctl.registry import plugins
 

@@ -105,7 +105,7 @@ _LINES: tuple[tuple[str, tuple[tuple[str, Say], ...]], ...] = (
             ("m8.compactions", _count("compaction")),
             ("m8.emergency_run", lambda value: f"longest Emergency {value:,.0f}"),
             ("m8.spiral", lambda value: f"longest spiral {value:,.0f}"),
-            ("m8.noop_turns", _count("turn that changed nothing", "turns that changed nothing")),
+            ("m8.noop_turns", _count("idle turn")),
         ),
     ),
 )

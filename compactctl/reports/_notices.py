@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from compactctl.reports._safe import safe
 from compactctl.reports._words import percent, size, tokens
 
 Compaction = Mapping[str, Any]
+_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,9 @@ class Notice:
         """The first line: where, tier, tokens and reduction. Safe for a terminal."""
         first, last = self.first, self.last
         times = f" (x{len(self.rows)})" if len(self.rows) > 1 else ""
+        if not first["changed"]:
+            before = tokens(first["tokens_before"])
+            return f"{self.where}{times}: [{first['tier_name']}] nothing was changed at {before} tokens"
         trigger = "" if first["trigger"] in (None, "pressure") else f" {first['trigger']}"
         line = (
             f"{self.where}{times}: [{first['tier_name']}]{trigger} {tokens(first['tokens_before'])} -> "
@@ -62,13 +67,24 @@ class Notice:
         if last["dropped"]:
             parts.append(f"{last['dropped']} dropped")
         parts.append(f"tail: {last['preserved_tail']} preserved")
-        return " | ".join([*parts, *map(safe, [", ".join(self.problems)] if self.problems else [])])
+        if self.problems:
+            parts.append(safe(", ".join(self.problems)))
+        return " | ".join(parts)
 
     @property
     def problems(self) -> list[str]:
-        """The different errors and notes of the compactions, sorted; foreign text."""
-        errors = {row["error"] for row in self.rows if row["error"]}
-        return sorted(errors | {str(note) for row in self.rows for note in row["notes"]})
+        """The different errors and notes of the compactions, sorted; foreign text.
+
+        Of those that differ in numbers alone the first, and how many more there are.
+        """
+        alike: dict[str, list[str]] = {}
+        for row in self.rows:
+            for words in (row["error"], *map(str, row["notes"])):
+                found = alike.setdefault(_NUMBERS.sub("#", words), [])
+                if words and words not in found[:1]:
+                    found.append(words)
+        told = [(len({*words}) - 1, words[0]) for words in alike.values() if words]
+        return sorted(words + (f" (and {more:,} more like it)" if more else "") for more, words in told)
 
 
 def notices(compactions: Sequence[Compaction], *, verbose: bool = False) -> Iterator[Notice]:
@@ -87,7 +103,8 @@ def notices(compactions: Sequence[Compaction], *, verbose: bool = False) -> Iter
 
 
 def _follows(row: Compaction, last: Compaction) -> bool:
-    return (row["tier"], row["trigger"]) == (last["tier"], last["trigger"]) and bool(row["turn"] <= last["turn"] + 1)
+    alike = all(row[key] == last[key] for key in ("tier", "trigger", "changed"))
+    return alike and bool(row["turn"] <= last["turn"] + 1)
 
 
 def _notice(rows: Sequence[Compaction]) -> Notice:

@@ -22,26 +22,23 @@ SENT, SENT_SHARE = "m2.tokens_sent", "m2.share_of_uncompacted"
 Session = Mapping[str, Any]
 
 
+# The one order of sessions in every output; `compare` takes the worst of its compactors.
+WORST_FIRST = "worst first: by failed turns, then by the real peak"
+
+
 def worst_first(sessions: Sequence[Session]) -> list[int]:
-    """Give the places of the sessions, worst first.
+    """Give the places of the sessions, worst first (``WORST_FIRST``); equally bad ones as they came."""
+    ranks = [badness(session["failed_turns"], session["real_peak_occupancy"]) for session in sessions]
+    return sorted(range(len(sessions)), key=ranks.__getitem__, reverse=True)
 
-    Worse is: more findings of a severity, the highest first; then failed turns, turns in Emergency, the higher real
-    peak; then the order of the input.
+
+def badness(failed_turns: float | None, real_peak: float | None) -> tuple[float, float]:
+    """Give the rank of a session; more is worse, and what is not known is not bad.
+
+    >>> badness(1, 0.5) > badness(0, 1.9) > badness(0, None)
+    True
     """
-    return sorted(range(len(sessions)), key=lambda place: (*_badness(sessions[place]), place))
-
-
-def _badness(session: Session) -> tuple[float, ...]:
-    severities = [finding["severity"] for finding in session["findings"]]
-    by_tier = session["turns_by_tier"] or session["compactions_by_tier"]
-    peak = session["real_peak_occupancy"]
-    return (
-        -severities.count("error"),
-        -severities.count("warn"),
-        -(session["failed_turns"] or 0),
-        -by_tier["emergency"],
-        -(peak if peak is not None else 0.0),
-    )
+    return failed_turns or 0, real_peak or 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,8 @@ def tier_rows(sessions: Iterable[Session]) -> list[TierRow]:
         for name, count in (session["turns_by_tier"] or {}).items():
             turns[name] = turns.get(name, 0) + count
         for row in session["compactions"]:
-            reductions[row["tier"]].append(row["reduction"])
+            if row["changed"]:
+                reductions[row["tier"]].append(row["reduction"])
     return [
         TierRow(
             tier,

@@ -147,7 +147,9 @@ def occupancy(axes: Axes, session: Session, detail: StoredSession) -> None:
     if recorded:
         top = max(top, *(share for _, share in recorded))
         axes.plot(*zip(*recorded, strict=True), color="#2f7d4f", linestyle="-.", label="recorded (real tokens)")
-    _bands(axes, detail, top)
+    if _bands(axes, detail, top) and (recorded or not same):
+        # Two counts in one picture: what the bands are of must be said beside the lines that are of the other.
+        axes.plot([], [], " ", label="bands: the tiers, by decision tokens")
     axes.axhline(100, color="#111111", linewidth=0.8)
     axes.set_ylim(0, top * 1.06)
     axes.set_ylabel("share of the window in %")
@@ -157,11 +159,12 @@ def occupancy(axes: Axes, session: Session, detail: StoredSession) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderaxespad=0.2)
 
 
-def _bands(axes: Axes, detail: StoredSession, top: float) -> None:
+def _bands(axes: Axes, detail: StoredSession, top: float) -> bool:
+    """Draw the bands of the tiers; False where the compactor has none."""
     options = detail.settings.get("options") or {}
     marks = [float(options[name]) * 100 for name in THRESHOLDS if name in options]
     if len(marks) != len(THRESHOLDS):
-        return
+        return False
     ends = [min(high, top * 1.06) for high in (*marks[1:], top * 1.06)]
     middles = [(low + high) / 2 for low, high in zip(marks, ends, strict=True)]
     for tier, low, high, at in zip(list(Tier)[1:], marks, ends, spread(middles, top * 0.05), strict=True):
@@ -169,6 +172,7 @@ def _bands(axes: Axes, detail: StoredSession, top: float) -> None:
         axes.axhspan(low, high, color=colour, alpha=0.12, linewidth=0)
         across = axes.get_yaxis_transform()
         axes.text(1.005, at, tier.label, color=colour, fontsize=8, transform=across, va="center")
+    return True
 
 
 def tier_strip(axes: Axes, points: Sequence[Point]) -> None:
@@ -251,7 +255,7 @@ def composition(axes: Axes, detail: StoredSession) -> None:
 
 def waterfall(axes: Axes, session: Session) -> None:
     """Draw each compaction: what was left, and what offloading, a summary and truncation took away."""
-    rows = session["compactions"]
+    rows = [row for row in session["compactions"] if row["changed"]]
     if not rows:
         _nothing(axes, "no compaction")
         return

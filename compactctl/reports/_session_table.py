@@ -14,6 +14,7 @@ from compactctl.reports._overview import (
     BOUND_COST,
     COST,
     SENT,
+    WORST_FIRST,
     Session,
     figure,
     real_sent_without,
@@ -27,6 +28,7 @@ from compactctl.reports._timeline import SPARK, sparkline
 from compactctl.reports._words import percent, quantity, size, tokens
 
 WITHOUT = "without compaction"
+TIERS = "tiers"
 _NARROW_SPARK = 16
 _FEW_COLUMNS = 100
 
@@ -54,7 +56,7 @@ _SPARE = (
     *("skipped", "decision_reduction", "summaries", "offloads", "tokens", "peak", "reduction", "run", "spark"),
     *("real_peak", "cost", "compactor", "real"),
 )
-LEGEND = "w Warn, s Soft, F Full, E Emergency; over turns: the view as a share of the window"
+LEGEND = "w Warn, s Soft, F Full, E Emergency; over turns: the view, a full block is the window or more"
 
 
 def session_table(sessions: Sequence[Session], paper: Paper, *, most: int | None = None) -> None:
@@ -72,8 +74,12 @@ def session_table(sessions: Sequence[Session], paper: Paper, *, most: int | None
         blocks, marks = session_spark(session, places)
         rows.append({**_row(session), "session": safe(names[place]), "spark": blocks})
         styles.append(_worst_tier(session))
+        if marks.strip():
+            # Below the views of the very run; the row after it is that of another.
+            rows.append({"session": f"  {TIERS}", "spark": marks})
+            styles.append(_worst_tier(session))
         if any(session["compactions_by_tier"].values()) and session["without_compaction"] is not None:
-            rows.append({**_bound_row(session), "spark": marks})
+            rows.append(_bound_row(session))
             styles.append("dim")
     if len(sessions) > 1:
         everything = all_together(sessions)
@@ -97,10 +103,18 @@ def session_table(sessions: Sequence[Session], paper: Paper, *, most: int | None
     keep = _fitting(shown, rows, paper.width, never)
     heads = _heads([title for _, title, _ in keep])
     body = [[row.get(name, "") for name, _, _ in keep] for row in rows]
-    paper.columns([*heads, *body], [right for _, _, right in keep], [*["bold"] * len(heads), *styles])
+    # Without the views over turns nothing is left of the row of their tiers.
+    told_rows = [(cells, style) for cells, style in zip(body, styles, strict=True) if any(cells[1:])]
+    paper.columns(
+        [*heads, *(cells for cells, _ in told_rows)],
+        [right for _, _, right in keep],
+        [*["bold"] * len(heads), *(style for _, style in told_rows)],
+    )
+    if len(sessions) > 1:
+        paper.wrapped(WORST_FIRST, "", "dim")
     if most is not None and len(sessions) > most:
         more = quantity(len(sessions) - most, f"more {unit_of(sessions)}")
-        paper.wrapped(f"worst first; {more} in --format csv, json, ... and in `report`", "")
+        paper.wrapped(f"{more} in --format csv, json, ... and in `report`", "")
     paper.wrapped(LEGEND, "", "dim")
     if partial := _partial_sums(sessions):
         paper.wrapped(f"sums of those that have it: {partial}", "", "dim")
@@ -124,7 +138,7 @@ def row_names(sessions: Sequence[Session], width: int | None) -> list[str]:
 def session_spark(session: Session, width: int = SPARK) -> tuple[str, str]:
     """Give the views of a session over its turns in blocks on the scale of its window, and the tiers below them.
 
-    Views are in real tokens. A view beyond the window makes its own size the scale. Empty where no turns are known, and
+    Views are in real tokens. Empty where no turns are known, and
     without measures: such a replay may leap over turns, whose tiers nobody can tell then.
     """
     occupancy = session.get("occupancy")
@@ -133,7 +147,7 @@ def session_spark(session: Session, width: int = SPARK) -> tuple[str, str]:
     return sparkline(
         occupancy["first_turn"],
         occupancy["simulated_real_tokens"],
-        [(row["turn"], row["tier"]) for row in session["compactions"]],
+        [(row["turn"], row["tier"]) for row in session["compactions"] if row["changed"]],
         session["window"],
         width,
     )

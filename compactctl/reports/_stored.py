@@ -77,6 +77,9 @@ def stored_session(lines: RunLines, *, text: bool = True, points: int | None = M
             bad += 1
             continue
         compaction = compaction_of(row, text=text)
+        # A turn above a threshold at which nothing was done has its record in the store, and is no compaction.
+        if not (compaction["changed"] or compaction["error"] or compaction["notes"]):
+            continue
         if not lines.id:
             compaction["turn"] = compaction["trigger"] = None
         for entry in row["offloaded"]:
@@ -137,6 +140,9 @@ def compaction_of(row: Mapping[str, Any], *, text: bool = True) -> dict[str, Any
         "tier": row["tier"],
         "tier_name": row["tier_name"],
         "trigger": row["trigger"],
+        "changed": row["tokens_after"] != row["tokens_before"]
+        or row["msgs_after"] != row["msgs_before"]
+        or bool(row["summarized"] or offloaded),
         "tokens_before": row["tokens_before"],
         "tokens_after": row["tokens_after"],
         "reduction": 1.0 - row["compression_ratio"] if row["tokens_before"] else 0.0,
@@ -190,7 +196,7 @@ def _recorded_by_harness9(
         recorded_compactions=[],
         warnings=[],
         compactor="harness9",
-        compactions_by_tier=by_tier_names(row["tier_name"] for row in compactions),
+        compactions_by_tier=by_tier_names(row["tier_name"] for row in compactions if row["changed"]),
         offloaded_files=len(files),
         offloaded_bytes=sum(entry.bytes for entry in files),
         summarizer_calls=sum(1 for row in compactions if row["summarized"] and not row["error"]),
@@ -205,7 +211,17 @@ def _recorded_by_harness9(
 
 # The keys of a replayed session, in their order.
 _HARNESS9_KEYS: tuple[str, ...] = (
-    *("path", "format", "session_id", "model", "harness", "harness_version", "input_sha256", "messages"),
+    *(
+        "path",
+        "format",
+        "session_id",
+        "model",
+        "calls_by_model",
+        "harness",
+        "harness_version",
+        "input_sha256",
+        "messages",
+    ),
     *("model_calls", "tool_calls", "tool_results", "recorded_compactions", "peak_prompt_tokens"),
     *("lines", "lines_used", "lines_recovered", "lines_ignored", "lines_skipped", "lines_blank"),
     *("ignored_by_kind", "skipped_by_reason", "skipped_lines", "warnings"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactctl.errors import UsageError
+from compactctl.reports._figures import meanings
 from compactctl.reports._overview import SENT, figure, real_sent_without
 from compactctl.reports._stored import StoredSession
 
@@ -73,8 +74,8 @@ SESSIONS = (
     Column("offload_failures", int, "compactions in which an offload failed"),
     Column("summarizer_calls", int, "calls that gave a summary"),
     Column("summarizer_failures", int, "calls that failed"),
-    Column("summary_input_tokens", int, "tokens that the summarizer read"),
-    Column("summary_output_tokens", int, "tokens that it wrote"),
+    Column("summary_input_tokens", int, "tokens that the summarizer read: a model's own count, else decision tokens"),
+    Column("summary_output_tokens", int, "tokens that it wrote, counted alike"),
     Column("findings_error", int, "findings of severity error"),
     Column("findings_warn", int, "findings of severity warn"),
     Column("lines_skipped", int, "lines of the transcript that could not be read"),
@@ -102,6 +103,7 @@ COMPACTIONS = (
     Column("notes", str, "what a user should know, separated by spaces"),
     Column("timestamp", str, "RFC 3339, of the transcript"),
     Column("duration_ns", int, "how long it took, where that was measured"),
+    Column("changed", bool, "whether the view was changed; where not, error and notes say why"),
 )
 
 TURNS = (
@@ -148,9 +150,15 @@ def table(document: Mapping[str, Any], name: str | None = None) -> Table:
     return maker(document)
 
 
+def _unit(key: str) -> str:
+    """Give the unit and the meaning of a measure's key; a column that an older version wrote has none."""
+    known = meanings().get(key)
+    return ": ".join(known) if known is not None else "see `compactctl list measures`"
+
+
 def _sessions(document: Mapping[str, Any]) -> Table:
     keys = sorted({key for session in document["sessions"] for key in session["measures"]})
-    columns = (*SESSIONS, *(Column(key, float, "see `compactctl list measures`") for key in keys))
+    columns = (*SESSIONS, *(Column(key, float, _unit(key)) for key in keys))
     return Table("sessions", columns, tuple(tuple(_session(session, keys)) for session in document["sessions"]))
 
 
@@ -199,6 +207,7 @@ def _compactions(document: Mapping[str, Any]) -> Table:
             " ".join(map(str, row["notes"])),
             row["timestamp"],
             row["duration"],
+            row["changed"],
         )
         for session in document["sessions"]
         for row in session["compactions"]

@@ -24,7 +24,7 @@ from compactctl.reports._paper import Paper, cells
 from compactctl.reports._safe import safe
 from compactctl.reports._session_table import session_table, short_tiers, turns_words
 from compactctl.reports._stored import StoredSession
-from compactctl.reports._words import percent, quantity, size, tokens
+from compactctl.reports._words import SCALE, blocks, percent, quantity, scale_of, size, tokens
 
 _BAR = "█"
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -39,7 +39,7 @@ def overview(document: Mapping[str, Any], paper: Paper) -> None:
     sessions: Sequence[Mapping[str, Any]] = document["sessions"]
     details: Sequence[StoredSession] = document["details"]
     _header(document, paper)
-    paper.line("Sessions, worst first", "bold")
+    paper.line("Sessions", "bold")
     session_table(sessions, paper)
     paper.line()
     _tier_table(sessions, paper)
@@ -194,20 +194,21 @@ def _one_session(session: Mapping[str, Any], detail: StoredSession, paper: Paper
 
 
 def _lines_over_turns(session: Mapping[str, Any], detail: StoredSession, paper: Paper) -> None:
-    """Write the occupancy over turns: recorded above simulated, on one scale, with the tiers below."""
+    """Write the occupancy over turns: recorded above simulated, on the scale of the window, with the tiers below."""
     points = detail.timeline.at_most(_DEEP_SPARK if paper.width is None else min(_DEEP_SPARK, paper.width - 22))
     if not points:
         paper.line()
         return
     recorded = [point.recorded for point in points]
     real = [point.real for point in points]
-    top = max((value for value in (*recorded, *real) if value is not None), default=0)
+    top = scale_of(session["window"], (*recorded, *real))
+    scale = f"; {SCALE}" if session["window"] else ""
     paper.line()
     if any(value is not None for value in recorded):
-        paper.line(f"  {'recorded':<10} {_scaled(recorded, top)}  {_peak(recorded, session)}")
-    paper.line(f"  {'simulated':<10} {_scaled(real, top)}  {_peak(real, session)}")
+        paper.line(f"  {'recorded':<10} {blocks(recorded, top)}  {_peak(recorded, session)}")
+    paper.line(f"  {'simulated':<10} {blocks(real, top)}  {_peak(real, session)}")
     paper.line(f"  {'tiers':<10} {''.join(' wsFE'[point.tier] for point in points)}")
-    paper.line(f"  {'':<10} turns {points[0].first} to {points[-1].last}, real tokens", "dim")
+    paper.line(f"  {'':<10} turns {points[0].first} to {points[-1].last}, real tokens{scale}", "dim")
     paper.line()
 
 
@@ -219,10 +220,6 @@ def _measures(session: Mapping[str, Any], paper: Paper) -> None:
         paper.line("Measures (`compactctl list measures` says more)", "bold")
         paper.columns([(key, value, safe(meaning)) for key, value, meaning in rows], [False, True, False], indent="  ")
         paper.line()
-
-
-def _scaled(values: Sequence[int | None], top: int) -> str:
-    return "".join(" " if v is None else _EIGHTHS[1 + min(7, v * 8 // top)] if top else _EIGHTHS[1] for v in values)
 
 
 def _peak(values: Iterable[int | None], session: Mapping[str, Any]) -> str:

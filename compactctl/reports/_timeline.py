@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
+from compactctl.reports._words import blocks, scale_of
+
 # More points than this no screen and no page shows; longer runs are kept as buckets of turns.
 MOST = 480
 # How many places a sparkline in a table has.
 SPARK = 24
 
-_BLOCKS = "▁▂▃▄▅▆▇█"
 _MARKS = " wsFE"
 
 
@@ -133,8 +134,8 @@ def sparkline(
 ) -> tuple[str, str]:
     """Give tokens over turns in blocks on a scale from 0 to the window, and below them the highest tier of each place.
 
-    Each value stands for the turns from its ``first`` on; ``tiers`` are (turn, tier). Where a value is above the
-    window, the scale ends at the largest. Marks are ``w`` Warn, ``s`` Soft, ``F`` Full and ``E`` Emergency.
+    Each value stands for the turns from its ``first`` on; ``tiers`` are (turn, tier), drawn as ``w`` Warn, ``s`` Soft,
+    ``F`` Full and ``E`` Emergency.
 
     >>> sparkline([0, 4, 8], [1, 50, 99], [(5, 1), (9, 2)], 100)
     ('▁▅█', ' ws')
@@ -143,16 +144,15 @@ def sparkline(
     """
     step = -(-len(values) // width) if values else 1
     known = [value or 0 for value in values]
-    top = max([window or 0, *known]) or 1
     highest = [max(known[i : i + step]) for i in range(0, len(known), step)]
-    blocks = "".join([_BLOCKS[min(7, value * 8 // top)] for value in highest])
+    drawn = blocks(highest, scale_of(window, known))
     starts = firsts[::step]
     marks = [0] * len(starts)
     for turn, tier in tiers:
         if turn is not None:
             place = bisect_right(starts, turn) - 1
             marks[place] = max(marks[place], tier)
-    return blocks, "".join(_MARKS[mark] for mark in marks)
+    return drawn, "".join(_MARKS[mark] for mark in marks)
 
 
 def _most(values: Sequence[int | None]) -> int | None:

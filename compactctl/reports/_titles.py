@@ -26,7 +26,7 @@ def finding_of(session: Session) -> str:
     failed = f", {session['failed_turns']:,} failed" if session["failed_turns"] else ""
     if worst is None:
         return f"never above {percent(bound)} of the window, no compaction{failed}"
-    first = next(row["turn"] for row in session["compactions"] if row["tier_name"].lower() == worst)
+    first = next(row["turn"] for row in session["compactions"] if row["changed"] and row["tier_name"].lower() == worst)
     peak = session["real_peak_occupancy"]
     most = f"at most {percent(peak)} of the window ({percent(bound)} without compaction)"
     return f"{worst.capitalize()} from turn {first}, {most}{failed}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def tokens(count: float | None) -> str:
@@ -64,3 +64,17 @@ def blocks(values: Sequence[int | None], top: int) -> str:
     """
     heights = "▁▂▃▄▅▆▇█"
     return "".join(" " if v is None else heights[min(7, v * 8 // top) if top else 0] for v in values)
+
+
+SCALE = "a full block is the window or more"
+
+
+def scale_of(window: int | None, values: Iterable[int | None]) -> int:
+    """Give where the scale of tokens over turns ends: at the window, so that lines of different runs are alike.
+
+    What is above it fills its block. Where no window is known the scale ends at the largest value.
+
+    >>> scale_of(200, [50, 320]), scale_of(None, [50, None, 320])
+    (200, 320)
+    """
+    return window or max((value for value in values if value is not None), default=0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +21,7 @@ from compactctl.reports._notices import Notice, notices
 from compactctl.reports._overview import (
     COST,
     SENT,
+    WORST_FIRST,
     cost_words,
     coverage,
     figure,
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 LIMIT = 500_000
+# Longer values may be broken where they must.
+_FLAG = re.compile(r"--[a-z][a-z-]*(?: [\w.=-]{1,32})?")
 MOST_ROWS = 200
 # Only so many sessions have the table of all their measures on one page.
 _FEW = 4
@@ -159,6 +164,7 @@ def _whole(document: Mapping[str, Any], *, every: bool = False) -> Whole:
             "notes": [group for group in groups if group.severity == "info"],
             "gaps": coverage(sessions),
             "unit": unit_of(sessions),
+            "order": WORST_FIRST,
             "summaries": f"{summary_words(sessions)}; {cost_words(sessions)}",
             "detailed": bool(document.get("details", ())),
             "omitted": any(session.get("text_omitted") for session in sessions),
@@ -207,8 +213,10 @@ def _environment() -> Environment:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    environment.filters.update(percent=percent, tokens=tokens, size=size, safely=_safely, count=_count)
-    environment.filters.update(dollars=dollars, several=quantity, turns=turns_words)
+    environment.filters.update(
+        percent=percent, tokens=tokens, size=size, safely=_safely, count=_count, flagged=_flagged
+    )
+    environment.filters.update(dollars=dollars, count=_count, several=quantity, turns=turns_words)
     return environment
 
 
@@ -289,6 +297,15 @@ def _row(session: Mapping[str, Any], *, twice: bool) -> Mapping[str, Any]:
         cost=figure(session, COST),
     )
     return {"session": session, "run": session.get("run") if twice else None, "cells": cells}
+
+
+def _flagged(text: object) -> str:
+    """Give text as HTML in which no line ends within an option of the command and its value.
+
+    >>> _flagged("try <it> (--history write-back)")
+    'try &lt;it&gt; (<span class="flag">--history write-back</span>)'
+    """
+    return _FLAG.sub(r'<span class="flag">\g<0></span>', escape(safe(str(text))))
 
 
 def _safely(text: object) -> str:

@@ -60,7 +60,7 @@ def _told(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for words in document.get("differences", ()):
         yield "not_the_same_as_the_baseline", words
     for reason, count in document.get("ignored_inputs", {}).items():
-        yield "not_looked_into", f"{count} {reason}"
+        yield "left_out", f"{count} {reason}"
 
 
 Case = tuple[str, str, tuple[str, str] | None, str | None]

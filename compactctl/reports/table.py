@@ -14,7 +14,7 @@ from compactctl.reports._safe import safe
 from compactctl.reports._session_table import session_table, turns_words
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import finding_lines, in_depth, overview
-from compactctl.reports._words import blocks, percent, quantity, size, tokens
+from compactctl.reports._words import SCALE, blocks, percent, quantity, scale_of, size, tokens
 
 # Notices of one session beyond these are counted, not shown; --verbose shows every compaction.
 _FIRST_NOTICES, _LAST_NOTICES = 16, 4
@@ -68,13 +68,13 @@ def replay_end(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:
 
 
 def _occupancy(session: Mapping[str, Any], paper: Paper) -> None:
-    """Write real tokens over turns, recorded above simulated on one scale; only where usage was recorded."""
+    """Write real tokens over turns, recorded above simulated on the scale of the window; only with recorded usage."""
     recorded = session["occupancy"]["recorded_prompt_tokens"]
     simulated = session["occupancy"]["simulated_real_tokens"]
     known = [value for value in recorded if value is not None]
     if not known:
         return
-    top = max(*known, *simulated)
+    top = scale_of(session["window"], (*known, *simulated))
     for name, values, most in (("recorded", recorded, max(known)), ("simulated", simulated, max(simulated))):
         share = percent(most / session["window"] if session["window"] else None)
         words = f"at most {tokens(most)} ({share}) real tokens"
@@ -84,6 +84,8 @@ def _occupancy(session: Mapping[str, Any], paper: Paper) -> None:
             groups = [[v for v in values[i : i + step] if v is not None] for i in range(0, len(values), step)]
             drawn = blocks([max(group, default=None) for group in groups], top)
         paper.line(f"  {name:<10}{drawn}  {words}")
+    if session["window"]:
+        paper.line(f"  {'':<10}{SCALE}", "dim")
 
 
 def render(document: Mapping[str, Any]) -> bytes:

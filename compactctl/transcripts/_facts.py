@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain
 from typing import Any
 
-from compactctl.model import TOOL, Session
+from compactctl.model import ASSISTANT, TOOL, Session
 
 
 def inspect_facts(session: Session) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def inspect_facts(session: Session) -> dict[str, Any]:
         "format": session.format,
         "session_id": session.id,
         "model": session.model or None,
+        "calls_by_model": dict(Counter(m.model for m in messages if m.role == ASSISTANT and m.model)),
         "harness": session.harness or None,
         "harness_version": session.harness_version or None,
         "input_sha256": session.input_sha256,

@@ -124,7 +124,7 @@ def load_candidate(
     except EmptyTranscriptError as error:
         _unused(account, candidate, error, "no message")
     except UnknownFormatError as error:
-        _unused(account, candidate, error, "no transcript")
+        _unused(account, candidate, error, f"no transcript ({error.what})" if error.what else "no transcript")
     except CompactctlError as error:
         account.problems.append(error)
     account.loaded += given

@@ -33,7 +33,8 @@ def choose(source: Source, *, side_threads: bool) -> tuple[FormatSpec, Input]:
     if not best:
         name = _foreign.recognise(head)
         told = f"this is {name}, which no loader reads" if name else "no loader knows this content"
-        raise UnknownFormatError(f"{source.label}: {told}; {_foreign.CONVERT} (formats read: {', '.join(formats)})")
+        words = f"{source.label}: {told}; {_foreign.CONVERT} (formats read: {', '.join(formats)})"
+        raise UnknownFormatError(words, name)
     return spec, Input(source, head, stem=stem_of(source.path), side_threads=side_threads, torn=torn)
 
 

@@ -38,9 +38,9 @@ def test_what_could_not_be_read_is_told(name: str, folder: Path, command: Comman
     told = command(*COMMANDS[name])
     assert told.status == 0
     assert "b984967e-d0cc-46c7-ada9-6449f83fe2c3: 1 line skipped (`compactctl inspect` says which and why)" in told.err
-    assert "not looked into: 1 no message: in/empty.jsonl\n" in told.err
-    assert "not looked into: 1 no transcript: in/noise.jsonl\n" in told.err
-    assert "not looked into" not in command(*COMMANDS[name], "-q").err
+    assert "left out: 1 no message: in/empty.jsonl\n" in told.err
+    assert "left out: 1 no transcript: in/noise.jsonl\n" in told.err
+    assert "left out" not in command(*COMMANDS[name], "-q").err
 
 
 @pytest.mark.parametrize("name", ["check", "tune", "compare"])

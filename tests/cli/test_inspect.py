@@ -42,6 +42,32 @@ def test_inspect_names_the_skipped_lines(command: Command, samples: Path) -> Non
     assert "line " in ran.out
 
 
+def test_a_foreign_format_under_a_directory_is_named(command: Command, tmp_path: Path) -> None:
+    """Files that no loader reads are left out, and what they are is said as for a named file."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "log.json").write_text('{"projectHash": "1", "messages": []}')
+    told = command("inspect", tmp_path / "in")
+
+    assert "left out: 1 no transcript (a Gemini CLI session)" in told.err
+
+
+def test_help_promises_only_what_inspect_does(command: Command) -> None:
+    """It replays nothing and shows no compaction of its own."""
+    told = command("inspect", "--help").out
+
+    assert "eplayed" not in told
+    assert "Show each compaction" not in told
+
+
+def test_several_models_are_named_with_their_calls(command: Command, tmp_path: Path) -> None:
+    """A session that changed its model says so: one name would hide what its prices and its window rest on."""
+    rows = ['{"role": "user", "content": "go"}']
+    rows += [f'{{"role": "assistant", "content": "so", "model": "{model}"}}' for model in ("gpt-5", "gpt-5", "o3")]
+    (tmp_path / "two.jsonl").write_text("\n".join(rows) + "\n")
+
+    assert "gpt-5 (2 calls), o3 (1 call)" in command("inspect", tmp_path / "two.jsonl").out
+
+
 def test_convert_writes_what_loads_to_the_same(command: Command, samples: Path) -> None:
     """The neutral format holds all that a replay needs: the figures stay."""
     for name in ("claude-code-automatic-compaction.jsonl", "codex-compacted-at-its-window.jsonl"):

@@ -28,6 +28,30 @@ def test_the_long_sample_reaches_every_tier_and_stays_in_emergency(command: Comm
     assert [row["turn"] for row in session["compactions"] if row["tier"] == 4] == list(range(79, 115))
 
 
+@pytest.mark.parametrize("history", ["view", "write-back"])
+def test_compactions_are_one_number_everywhere(command: Command, samples: Path, history: str) -> None:
+    """By tier, as a measure and in the list of rows: what changed the view, and nothing that only looked on."""
+    ran = command("replay", samples, "-n", "--format", "json", "--history", history, "--measures", "m8")
+    for session in ran.json()["sessions"]:
+        number = sum(session["compactions_by_tier"].values())
+        assert session["measures"]["m8.compactions"]["value"] == number
+        assert sum(row["changed"] for row in session["compactions"]) == number
+        assert all(row["error"] or row["notes"] for row in session["compactions"] if not row["changed"])
+        above = sum(count for tier, count in session["turns_by_tier"].items() if tier != "none")
+        assert session["measures"]["m8.noop_turns"]["value"] == above - number
+
+
+def test_the_tiers_stand_below_the_run_that_they_are_of(command: Command, samples: Path) -> None:
+    """The row of the session without compaction has no marks of tiers."""
+    lines = command("replay", samples / LONG, "-n").out.splitlines()
+    [bound] = [line for line in lines if line.startswith("  without compaction")]
+    [tiers] = [line for line in lines if line.startswith("  tiers")]
+
+    assert "FE" not in bound
+    assert "FE" in tiers
+    assert lines.index(tiers) == lines.index(bound) - 1
+
+
 def test_write_back_clears_the_permanent_emergency(command: Command, samples: Path) -> None:
     """The same session, written back: no Emergency, a few Warn turns."""
     ran = command("replay", samples / LONG, "--format", "json", "-n", "--measures", "none", "--history", "write-back")

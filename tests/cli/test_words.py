@@ -32,7 +32,7 @@ def test_replay_fits_the_terminal(width: int) -> None:
     table = told[told.rindex("\nsession ") + 1 :].split("\n\n")[0].splitlines()
 
     assert [line for line in told.splitlines() if len(line) > width] == []
-    assert [line for line in table if line.startswith("b984967e… ")] == [table[1]]
+    assert len([line for line in table if line.startswith("b984967e… ")]) == 1
     assert "all 10 sessions" in told
 
 
@@ -184,7 +184,7 @@ def test_a_directory_without_sessions_says_what_was_looked_at(command: Command) 
 
     assert told.status == 4
     assert "d: 4 files looked at, and none holds a session in a format that is known" in told.err
-    assert "not looked into: 4 no transcript: d/a.txt, d/b.txt, d/c.txt and 1 more" in told.err
+    assert "left out: 4 no transcript: d/a.txt, d/b.txt, d/c.txt and 1 more" in told.err
 
 
 def test_a_file_that_was_written_is_named(command: Command, samples: Path) -> None:

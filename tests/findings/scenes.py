@@ -13,7 +13,7 @@ from compactctl.errors import SummarizerError
 from compactctl.findings import Finding, Situation, find
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.meters import best_meter, make_meter
-from compactctl.model import Message, Session, ToolCall, Usage
+from compactctl.model import Message, RecordedCompaction, Session, ToolCall, Usage
 from compactctl.ports import CompactorSpec, HistoryMode, Ports, SummaryReply, SummaryRequest
 from compactctl.registry import plugin
 from compactctl.replay import Limits, Plan, as_step_compactor, base_of, walk
@@ -125,10 +125,13 @@ class Scene:
         summary_tokens: int = 200,
         names: Sequence[str] | None = None,
         protect: Iterable[str] = (),
+        recorded: str = "ignore",
+        compactions: Sequence[RecordedCompaction] = (),
+        compact_at: Iterable[int] = (),
         **options: Any,
     ) -> Judged:
         """Replay messages through a compactor (by name, or a user's object) and judge the replay."""
-        session = Session("scene", tuple(messages), model="some-model")
+        session = Session("scene", tuple(messages), model="some-model", compactions=tuple(compactions))
         spec = (
             plugin("compactctl.compactors", CompactorSpec, compactor, "compactor")
             if isinstance(compactor, str)
@@ -145,16 +148,20 @@ class Scene:
                 meter=counter,
                 context_window=window,
                 summary_tokens=summary_tokens,
+                protect=frozenset(protect),
             )
             driver: Any = spec.make(values, session, ports)
         else:
             driver = as_step_compactor(compactor)
         mode = HistoryMode(history) if history else spec.history if spec else driver.history
-        base, _ = base_of(session, counter)
+        follow = recorded == "follow"
+        base, happened = base_of(session, counter, follow=follow)
         limits = Limits(window, real, reserve, spec.overflow_retries if spec else 0)
-        spans = tuple(walk(base, driver, Plan(mode, limits=limits)))
+        plan = Plan(mode, happened, frozenset(compact_at), limits, follow=follow)
+        spans = tuple(walk(base, driver, plan))
         scale = Scale(base, real)
-        bound = Trace(session, base, uncompacted(base, scale, window - reserve), scale, window, reserve)
+        unchanged = uncompacted(base, scale, window - reserve, happened, follow=follow)
+        bound = Trace(session, base, unchanged, scale, window, reserve)
         trace = Trace(session, base, spans, scale, window, reserve, prices, values, summary_tokens, bound=bound)
         measured = measure_all(trace, names)
         situation = Situation(
@@ -165,6 +172,8 @@ class Scene:
             bool(spec and spec.needs_window),
             told,
             frozenset(protect),
+            ("told" if summarizer else "stub") if spec and spec.uses_summarizer else "",
+            recorded,
         )
         return Judged(trace, measured, find(trace, measured, situation))
 

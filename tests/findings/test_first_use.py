@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compactctl.measures import Prices
+from compactctl.measures._cost import recorded_cost
 from compactctl.model import Message, Usage
 from tests.findings.scenes import Scene
 
@@ -102,6 +105,19 @@ def test_what_the_session_cost_stands_beside_the_model(scene: Scene) -> None:
     told = scene.judge(uncached, "none", prices=prices).finding("cost-below-recorded")
     assert "(own prices, 2026-01-01)" in told.message
     assert "never expires" in told.advice
+
+
+def test_each_recorded_call_costs_what_its_own_model_does(scene: Scene) -> None:
+    """A session that changed its model is priced call by call, and has no figure where a model has no price."""
+    usage = Usage(1000, 50, 300, 100)
+    calls = [Message("assistant", "So.", usage=usage, model=model) for model in ("some-model", "dear-model")]
+    trace = scene.judge([scene.user(), *calls], "none", prices=Prices(10.0, 50.0, 1.0, 12.0)).trace
+    priced = replace(trace, prices_of={"dear-model": Prices(20.0, 100.0, 2.0, 24.0)}.get)
+    # 10,000 and twice as much, in millionths.
+    assert recorded_cost(priced, Prices(10.0, 50.0, 1.0, 12.0)).value == pytest.approx(0.03)
+    unknown = recorded_cost(trace, Prices(10.0, 50.0, 1.0, 12.0))
+    assert unknown.value is None
+    assert unknown.reason == "several models, and no price is known for 'dear-model', which made 1 of the calls"
 
 
 def test_a_key_selects_its_measure(scene: Scene) -> None:

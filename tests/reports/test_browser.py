@@ -243,6 +243,19 @@ def test_structure(page: Page) -> None:
         assert page.run(f"(() => {{ const all = s => [...document.querySelectorAll(s)]; return {check}; }})()"), check
 
 
+@pytest.mark.parametrize("width", [420, 800, 1000, 1300, 1400, 1650, 1900])
+def test_the_table_of_sessions_fits_any_width(width: int, page: Page) -> None:
+    """No column of the sessions hides behind a scrollbar, and no option of an advice ends its line in two parts."""
+    page.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    hidden = page.run("(s => s.scrollWidth - s.clientWidth)(document.querySelector('#sessions .scroll'))")
+    broken = page.run("[...document.querySelectorAll('.flag')].filter(f => f.getClientRects().length > 1).length")
+    flags = page.run("document.querySelectorAll('.flag').length")
+    page.send("Emulation.clearDeviceMetricsOverride")
+
+    assert (hidden, broken) == (0, 0)
+    assert flags > 0
+
+
 def test_nothing_was_said_in_the_end(page: Page) -> None:
     """After all of that the console is still empty."""
     assert page.complaints == []

@@ -169,7 +169,7 @@ def on_terminal(state: Path, *arguments: str, **environment: str) -> str:
 def test_terminal_of_80_columns(state: Path) -> None:
     """On a terminal the tables fit its width, with ids that still tell the sessions apart."""
     plain = on_terminal(state, NO_COLOR="1")
-    table = plain.split("Sessions, worst first")[1].split("Tiers")[0].splitlines()[1:-1]
+    table = plain.split("\nSessions")[1].split("Tiers")[0].splitlines()[1:-1]
     names = [log.stem for log in (state / "turns").iterdir()]
 
     assert "\x1b" not in plain

@@ -53,7 +53,7 @@ def alike(skipped: Outcome, whole: Outcome) -> None:
     """Hold the figures of a replay against those of one that looked at every turn."""
     one, other = skipped.tally, whole.tally
     assert one.turns_by_tier == other.turns_by_tier
-    assert one.records_by_tier == other.records_by_tier
+    assert one.compactions_by_tier == other.compactions_by_tier
     assert figures_of(skipped) == figures_of(whole)
     assert (one.peak, one.real_peak, one.tokens_sent) == (other.peak, other.real_peak, other.tokens_sent)
     assert (one.turns, one.failed_turns, one.summarizer_calls) == (

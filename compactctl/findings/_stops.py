@@ -1,0 +1,24 @@
+"""Where a compactor says itself that it compacts no more, why, and what helps."""
+
+from __future__ import annotations
+
+from compactctl.findings._kinds import Case
+
+COMPACT_BY_ITSELF = "let it compact by itself (--set auto=true)"
+# What it notes: the reason in words, and the ways out.
+STOPS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "refill_breaker": (
+        "the view was full again within three turns, three times in a row",
+        ("compact earlier (--set full=...)", "keep less (--set tail=...)"),
+    ),
+    "failure_breaker": ("three summaries failed in a row", ("look why summaries fail",)),
+    "manual_mark": (
+        "automatic compaction is off and the window is full",
+        (COMPACT_BY_ITSELF,),
+    ),
+}
+
+
+def stops(case: Case) -> dict[int, str]:
+    """Give the turns at which the compactor had stopped itself, each with the note that says why."""
+    return {span.turn: note for span, record in case.records() for note in record.notes if note in STOPS}
