@@ -183,3 +183,10 @@ def test_worst_is_the_strictest_aggregate_but_sum(
     (worst,) = judge([Budget(COST, "worst", bound, limit)], known)
     (other,) = judge([Budget(COST, aggregate, bound, limit)], known)
     assert other.passed or not worst.passed
+
+
+def test_a_limit_is_not_missed_by_the_last_bit_of_a_fraction() -> None:
+    """0.1 + 0.2 is more than 0.3 in binary, and holds a limit of 0.3 all the same; a billionth more does not."""
+    for value, holds in ((0.1 + 0.2, True), (0.3 * (1 + 1e-9), False)):
+        (verdict,) = judge([Budget(COST, "worst", Bound.MAX, 0.3)], figures(COST, a=value))
+        assert verdict.passed is holds
