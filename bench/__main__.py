@@ -16,7 +16,10 @@ from pathlib import Path
 import orjson
 
 from bench import data
+from bench.data import session
 from bench.measure import cost, in_turns, output, python, spread, tool, verdict
+from bench.report import report
+from bench.tune import tune
 
 RUNS = 5
 DRY = ("--dry-run", "--summarizer", "opaque", "--measures", "none", "--window", "200000", "--no-config", "-q")
@@ -70,13 +73,15 @@ def stored(room: Path, runs: int) -> bool:
         options = ("--history", "write-back", "--window", "200000", "--no-config", "-q", "--state-dir", state)
         return cost(tool("replay", str(path), *options, *more)).cpu
 
-    decode, plain, empty = in_turns(
+    start, decode, plain, empty = in_turns(
         min(runs, 3),
+        lambda: cost(python("-m", "bench.yardstick", str(nothing))).cpu,
         lambda: cost(python("-m", "bench.yardstick", str(large))).cpu,
         lambda: replayed(large),
         lambda: replayed(nothing),
     )
-    ratios = [(a - b) / c for a, b, c in zip(plain, empty, decode, strict=True)]
+    d = [a - b for a, b in zip(decode, start, strict=True)]
+    ratios = [(a - b) / c for a, b, c in zip(plain, empty, d, strict=True)]
     return verdict("1  stub, all measures, stored (reported)", ratios, float("inf"), "D")
 
 
@@ -134,16 +139,9 @@ TARGETS: dict[str, Target] = {
     "startup": startup,
     "measures": measures,
     "stored": stored,
+    "tune": tune,
+    "report": report,
 }
-
-
-def session(room: Path, name: str, share: float) -> Path:
-    """Give the benchmark session, or a share of it, made when it is first asked for."""
-    path = room / f"{name}.jsonl"
-    if not path.exists():
-        messages = max(4, round(data.MESSAGES * share))
-        data.write(path, messages, data.MEGABYTES * messages / data.MESSAGES)
-    return path
 
 
 def main() -> int:

@@ -84,6 +84,15 @@ def write(path: Path, messages: int = MESSAGES, megabytes: float = MEGABYTES, se
             out.write(orjson.dumps(row) + b"\n")
 
 
+def session(room: Path, name: str, share: float) -> Path:
+    """Give the benchmark session, or a share of it, made when it is first asked for."""
+    path = room / f"{name}.jsonl"
+    if not path.exists():
+        messages = max(4, round(MESSAGES * share))
+        write(path, messages, MEGABYTES * messages / MESSAGES)
+    return path
+
+
 def _vocabulary(rng: random.Random) -> list[str]:
     names = []
     for _ in range(12_000):

@@ -115,8 +115,9 @@ def tasks_of(sessions: Sequence[Session], points: int) -> list[Task]:
 def sweep(sessions: Sequence[Session], plan: Plan, jobs: int, memory: Memory | None = None) -> Iterator[Done]:
     """Give what each task gave, as they come to an end. ``memory`` is asked first and told afterwards."""
     waiting: list[Task] = []
+    keys = _Keys(sessions, plan) if memory is not None else None
     for task in tasks_of(sessions, len(plan.points)):
-        known = memory.recall(sessions[task.session], plan, task) if memory is not None else None
+        known = memory.recall(keys.of(task), task) if memory is not None and keys is not None else None
         if known is None:
             waiting.append(task)
         else:
@@ -124,8 +125,8 @@ def sweep(sessions: Sequence[Session], plan: Plan, jobs: int, memory: Memory | N
     hands = min(jobs, len(waiting))
     for done in _forked(sessions, plan, waiting, hands) if hands > 1 else _here(sessions, plan, waiting):
         # What a failed summary left is not what the settings give; a later run shall ask again.
-        if memory is not None and done.error is None and not done.failures:
-            memory.keep(sessions[done.task.session], plan, done)
+        if memory is not None and keys is not None and done.error is None and not done.failures:
+            memory.keep(keys.of(done.task), done)
         yield done
 
 
@@ -141,9 +142,9 @@ class Memory:
         self.recalled = 0
         self.broken: StoreError | None = None
 
-    def recall(self, session: Session, plan: Plan, task: Task) -> tuple[Figures, ...] | None:
+    def recall(self, key: str, task: Task) -> tuple[Figures, ...] | None:
         """Give the figures of a task that an earlier run finished; None where none did, or none may be used."""
-        held = self.blobs.get(_key(session, plan, task)) if self.resume else None
+        held = self.blobs.get(key) if self.resume else None
         if held is None:
             return None
         self.recalled += task.last - task.first
@@ -151,30 +152,51 @@ class Memory:
             {key: Measured(value, reason) for key, (value, reason) in row.items()} for row in orjson.loads(held)
         )
 
-    def keep(self, session: Session, plan: Plan, done: Done) -> None:
+    def keep(self, key: str, done: Done) -> None:
         """Keep what a task gave, as long as that is possible."""
         if self.broken is not None:
             return
         rows = [{key: (m.value, m.reason) for key, m in row.items()} for row in done.rows]
         try:
-            self.blobs.put(_key(session, plan, done.task), orjson.dumps(rows))
+            self.blobs.put(key, orjson.dumps(rows))
         except StoreError as error:
             self.broken = error
 
 
-def _key(session: Session, plan: Plan, task: Task) -> str:
-    bench = workbench(plan.settings, session)
-    told = {
-        "tool_version": compactctl.__version__,
-        "input": session.input_sha256,
-        "session": session.id,
-        "code": _code_of(plan.settings["compactor"]),
-        "window": bench.window.tokens,
-        "prices": repr(bench.prices) if plan.measures else None,
-        "settings": [setup.settings() for setup in plan.setups()[task.first : task.last]],
-        "measures": plan.measures,
-    }
-    return "tune-" + hashlib.sha256(canonical(told).encode()).hexdigest()
+class _Keys:
+    """Names tasks by the hash of all that their figures depend on; what many share is looked up once."""
+
+    def __init__(self, sessions: Sequence[Session], plan: Plan) -> None:
+        self.sessions = sessions
+        self.plan = plan
+        self.setups = plan.setups()
+        self.code = _code_of(plan.settings["compactor"])
+        self._keys: dict[Task, str] = {}
+        self._facts: dict[int, str] = {}
+
+    def of(self, task: Task) -> str:
+        """Give the key of a task."""
+        if task not in self._keys:
+            if task.session not in self._facts:
+                self._facts[task.session] = self._told(self.sessions[task.session])
+            settings = canonical({"settings": [setup.settings() for setup in self.setups[task.first : task.last]]})
+            digest = hashlib.sha256(f"{self._facts[task.session]}\n{settings}".encode()).hexdigest()
+            self._keys[task] = f"tune-{digest}"
+        return self._keys[task]
+
+    def _told(self, session: Session) -> str:
+        bench = workbench(self.plan.settings, session)
+        return canonical(
+            {
+                "tool_version": compactctl.__version__,
+                "input": session.input_sha256,
+                "session": session.id,
+                "code": self.code,
+                "window": bench.window.tokens,
+                "prices": repr(bench.prices) if self.plan.measures else None,
+                "measures": self.plan.measures,
+            }
+        )
 
 
 def _code_of(text: str) -> str:

@@ -159,7 +159,8 @@ def tune(
     shown = _part_of(made, numbers)
     ids = [session.id for session in sessions]
     result = decide(shown, rows, ids, numbers.index(present), seed=seed, prefer=preferred, tolerance=tolerance)
-    complete = len(numbers) == len(points) and not lacking
+    # Points are lacking only where something ended early, which is a status or an error.
+    complete = not lacking
     options = [points[number] for number in numbers]
     body = tuning_document(shown, options, result, rows, ids, seed=seed, complete=complete)
     heads = [_head(session) for session in sessions]

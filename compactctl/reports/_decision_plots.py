@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compactctl.reports._pictures import _figure, curves_figure, label
 from compactctl.reports._tuning import (
     averaged_words,
+    flat_points,
     objective_name,
     objective_words,
     settings_words,
     value_words,
     verdict_words,
 )
-from compactctl.reports._tuning_text import heat
+from compactctl.reports._tuning_text import failing_cells, heat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,9 +105,9 @@ def _xy(
 def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective: Mapping[str, Any]) -> None:
     across, down = document["grid"]["parameters"][:2]
     cells = [[float("nan") if cell is None else cell for cell in row] for row in heat(document, objective["name"])]
-    drawn = axes.imshow(
-        cells, aspect="auto", origin="lower", cmap="viridis" if objective["better"] == "higher" else "viridis_r"
-    )
+    known = sum(cell == cell for row in cells for cell in row)  # a NaN is not itself
+    lower = objective["better"] == "lower"
+    drawn = axes.imshow(cells, aspect="auto", origin="lower", cmap="viridis_r" if lower else "viridis")
     # What is impossible together was not replayed; the hatch tells it from a light cell.
     axes.patch.set(facecolor="#eceef1", hatch="//", edgecolor="#c4c8cf")
     figure.colorbar(drawn, ax=axes, format=lambda value, _: objective_words(objective, value))
@@ -117,34 +118,56 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
         step = max(1, -(-len(values) // 10))
         put(list(range(0, len(values), step)), [value_words(value) for value in values[::step]])
         (axes.set_xlabel if put == axes.set_xticks else axes.set_ylabel)(label(name))
-    flat = set(document["recommendation"]["flat_region"]["points"])
-    inside = [p["options"] for p in document["points"] if p["number"] in flat and p["in_grid"]]
-    axes.scatter(
-        [across["values"].index(options[across["name"]]) for options in inside],
-        [down["values"].index(options[down["name"]]) for options in inside],
-        s=14,
-        color="white",
-        edgecolors="black",
-        linewidths=0.6,
-    )
-    present = next(point for point in document["points"] if point["present"])
-    if present["in_grid"]:
-        here = present["options"]
-        axes.scatter(
-            [across["values"].index(here[across["name"]])],
-            [down["values"].index(here[down["name"]])],
-            s=110,
-            facecolors="none",
-            edgecolors=("white", _PRESENT)[objective["better"] == "lower"],
-            linewidths=1.6,
-        )
-    signs = (averaged_words(document), "ring: present" * present["in_grid"], "dots: the flat region" * bool(inside))
-    told = [words for words in signs if words]
-    if any(cell != cell for row in cells for cell in row):
-        told.append("hatched: not possible")
+    failing = set(failing_cells(document))
+    if failing:
+        # White below the cross: the hatch is for what was not replayed.
+        blank = [[0.0 if (x, y) in failing else float("nan") for x in range(len(row))] for y, row in enumerate(cells)]
+        axes.imshow(blank, aspect="auto", origin="lower", cmap="Greys", vmin=0, vmax=1)
+        axes.scatter([x for x, _ in failing], [y for _, y in failing], s=40, marker="x", color=_FAILS, linewidths=1.4)
+    flat = set(flat_points(document))
+    chosen = document["recommendation"]["number"]
+    told = [
+        averaged_words(document),
+        _marked(axes, document, lambda p: p["present"], "ring: present", (110, "o", ("white", _PRESENT)[lower])),
+        _marked(axes, document, lambda p: p["number"] == chosen, "square: recommended", (190, "s", _CHOSEN)),
+        _marked(axes, document, lambda p: p["number"] in flat, "dots: the flat region", (14, "o", "black"), "white"),
+        "x: fails a gate" if failing else "",
+        "hatched: not possible" if sum(map(len, cells)) > len(failing) + known else "",
+    ]
     axes.set_title(
-        label(f"{objective_name(objective)} ({objective['key']})") + "\n" + label("; ".join(told)), fontsize=9
+        label(f"{objective_name(objective)} ({objective['key']})") + "\n" + label("; ".join(filter(None, told))),
+        fontsize=9,
     )
+
+
+def _marked(
+    axes: Axes,
+    document: Mapping[str, Any],
+    wanted: Callable[[Mapping[str, Any]], bool],
+    words: str,
+    mark: tuple[float, str, str],
+    fill: str = "none",
+) -> str:
+    """Mark some points of the grid on a map, by size, shape and edge, and give the words for it; empty without any."""
+    across, down = document["grid"]["parameters"][:2]
+    size, shape, edge = mark
+    places = [
+        (across["values"].index(p["options"][across["name"]]), down["values"].index(p["options"][down["name"]]))
+        for p in document["points"]
+        if p["in_grid"] and wanted(p)
+    ]
+    if not places:
+        return ""
+    axes.scatter(
+        [x for x, _ in places],
+        [y for _, y in places],
+        s=size,
+        marker=shape,
+        facecolors=fill,
+        edgecolors=edge,
+        linewidths=0.6 if fill != "none" else 1.6,
+    )
+    return words
 
 
 def _effect(axes: Axes, document: Mapping[str, Any], at: int) -> None:

@@ -29,8 +29,8 @@ def tuning_document(
 ) -> dict[str, Any]:
     """Give what a search found; ``options`` are those of each point, ``rows`` its figures in each session.
 
-    Figures under ``measures`` are over all sessions, those under ``objectives`` over the sessions tuned on, and those
-    under ``held_out`` over the ones kept back (null where none are).
+    Figures under ``measures`` are over all sessions, those under ``objectives`` and what gates count over the sessions
+    tuned on, and those under ``held_out`` over the ones kept back (null where none are).
     """
     return {
         "complete": complete,
@@ -47,12 +47,14 @@ def tuning_document(
             {
                 "name": objective.name,
                 "key": objective.key,
-                "over_sessions": str(objective.pool),
+                "over_sessions": objective.over,
                 "better": "higher" if objective.higher else "lower",
             }
             for objective in result.objectives
         ],
-        "gates": [{"key": gate.key, "name": gate.name, "limit": gate.limit} for gate in result.gates],
+        "gates": [
+            {"key": gate.key, "name": gate.name, "limit": gate.limit, "least": gate.least} for gate in result.gates
+        ],
         "split": {
             "tuning": [session_ids[at] for at in result.split.tuning],
             "held_out": [session_ids[at] for at in result.split.held_out],
@@ -68,6 +70,7 @@ def tuning_document(
                 "values": list(axis.values),
                 "means": {name: list(means) for name, means in effect.means.items()},
                 "spread": dict(effect.spread),
+                "reason": effect.reason,
             }
             for effect, axis in zip(result.effects, grid.axes, strict=True)
         ],
@@ -169,10 +172,10 @@ def change_words(objective: Mapping[str, Any], interval: Mapping[str, Any] | Non
 def objective_name(objective: Mapping[str, Any]) -> str:
     """Name an objective with how it is taken over sessions.
 
-    >>> objective_name({"name": "recall", "over_sessions": "mean"})
-    'recall, mean'
+    >>> objective_name({"name": "recall", "over_sessions": "share"})
+    'recall, of all'
     """
-    taken = {"sum": "total", "mean": "mean", "max": "largest"}[objective["over_sessions"]]
+    taken = {"sum": "total", "mean": "mean", "max": "largest", "share": "of all"}[objective["over_sessions"]]
     return f"{objective['name']}, {taken}"
 
 
@@ -192,11 +195,13 @@ def settings_words(document: Mapping[str, Any]) -> str:
 def averaged_words(document: Mapping[str, Any]) -> str:
     """Say over what a map of the first two parameters takes the mean; empty where they are all.
 
-    >>> averaged_words({"grid": {"parameters": [{"name": name} for name in ("soft", "full", "tail")]}})
+    >>> grid = {"parameters": [{"name": name} for name in ("soft", "full", "tail")]}
+    >>> averaged_words({"grid": grid, "points": [{"passes": True}]})
     'mean over tail'
     """
     others = [parameter["name"] for parameter in document["grid"]["parameters"][2:]]
-    return f"mean over {', '.join(others)}" if others else ""
+    passing = "" if all(point["passes"] for point in document["points"]) else " of those that pass the gates"
+    return f"mean over {', '.join(others)}{passing}" if others else ""
 
 
 def verdict_words(document: Mapping[str, Any]) -> str:
@@ -204,8 +209,9 @@ def verdict_words(document: Mapping[str, Any]) -> str:
     found = document["recommendation"]
     if found["options"] is not None:
         return options_words(found["options"])
-    # Nothing was looked at more closely where there is nothing to choose by.
-    return "nothing" if found["best"] is None else "keep the present setting"
+    # Nothing was looked at more closely where there is nothing to choose by; and what fails a gate is not to be kept.
+    fails = any(point["present"] and not point["passes"] for point in document["points"])
+    return "nothing" if found["best"] is None or fails else "keep the present setting"
 
 
 def range_words(ranges: Mapping[str, Sequence[Any]]) -> str:
@@ -249,21 +255,40 @@ def how_found(document: Mapping[str, Any]) -> list[str]:
         if changes:
             told = ", ".join(f"{o['name']} {change_words(o, changes[o['name']])}" for o in document["objectives"])
             lines.append(f"Against the setting before, sessions {name}: {told}.")
-    if len(choice["flat_region"]["points"]) > 1:
+    if flat_points(document):
         lines.append(f"As good within the tolerance: {flat_words(document)}.")
     # Gates bend to the least that any setting reaches: what was accepted with that must not be read as none.
     bent = [gate_words(gate) for gate in document["gates"] if gate["limit"]]
-    return [*lines, *([f"Accepted: {'; '.join(bent)}."] if bent else [])]
+    return [*lines, *([f"Accepted{tuned_words(document)}: {'; '.join(bent)}."] if bent else [])]
 
 
 def gate_words(gate: Mapping[str, Any]) -> str:
     """Say what a gate holds settings to.
 
-    >>> gate_words({"name": "failed turns", "limit": 99.0}), gate_words({"name": "failed turns", "limit": 0})
-    ('failed turns at most 99, the least that is reached', 'failed turns at most 0')
+    >>> gate_words({"name": "failed turns", "limit": 99.0, "least": 90.0})
+    'failed turns at most 99, a tenth more than the least that is reached'
+    >>> gate_words({"name": "failed turns", "limit": 0, "least": 0})
+    'failed turns at most 0'
     """
-    least = ", the least that is reached" if gate["limit"] else ""
+    slack = "a tenth more than " if gate["limit"] > gate["least"] else ""
+    least = f", {slack}the least that is reached" if gate["limit"] else ""
     return f"{gate['name']} at most {gate['limit']:g}{least}"
+
+
+def flat_points(document: Mapping[str, Any]) -> list[int]:
+    """Give the points of the flat region, none where it is a point alone: then there is nothing to show."""
+    points: list[int] = document["recommendation"]["flat_region"]["points"]
+    return points if len(points) > 1 else []
+
+
+def tuned_words(document: Mapping[str, Any]) -> str:
+    """Say which sessions were counted; empty where it is all.
+
+    >>> tuned_words({"split": {"tuning": ["a", "b", "c", "d"], "held_out": ["e", "f"]}})
+    ' over the 4 sessions tuned on'
+    """
+    split = document["split"]
+    return f" over the {quantity(len(split['tuning']), 'session')} tuned on" if split["held_out"] else ""
 
 
 def flat_words(document: Mapping[str, Any]) -> str:

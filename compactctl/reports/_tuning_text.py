@@ -10,12 +10,14 @@ from compactctl.reports._safe import safe
 from compactctl.reports._tuning import (
     averaged_words,
     change_words,
+    flat_points,
     flat_words,
     gate_words,
     objective_name,
     objective_words,
     options_words,
     settings_words,
+    tuned_words,
     value_words,
     verdict_words,
 )
@@ -57,7 +59,9 @@ def _head(document: Mapping[str, Any], paper: Paper) -> None:
         paper.wrapped(words, "", "warn")
     for gate in document["gates"]:
         broken = sum(1 for point in document["points"] if gate["name"] in point["gates_broken"])
-        paper.line(f"  gate: {gate_words(gate)} ({quantity(broken, 'setting fails', 'settings fail')})")
+        paper.line(
+            f"  gate: {gate_words(gate)}{tuned_words(document)} ({quantity(broken, 'setting fails', 'settings fail')})"
+        )
     paper.line()
 
 
@@ -69,9 +73,8 @@ def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
         paper.line()
         return
     _against_present(document, paper)
-    flat = found["flat_region"]
-    if len(flat["points"]) > 1:
-        words = f"flat region, {len(flat['points'])} settings that are as good as each other: {flat_words(document)}"
+    if flat := flat_points(document):
+        words = f"flat region, {len(flat)} settings that are as good as each other: {flat_words(document)}"
         paper.wrapped(safe(words), "  ")
     paper.line()
 
@@ -121,7 +124,7 @@ def _front(document: Mapping[str, Any], paper: Paper) -> None:
         if all(point is not other for other, _ in shown):
             shown.append((point, 0))
     names = [parameter["name"] for parameter in document["grid"]["parameters"]]
-    paper.line("Pareto front, cheapest first (* present, > recommended)", "bold")
+    paper.line(f"Pareto front{tuned_words(document)}, cheapest first (* present, > recommended)", "bold")
     rows = [["", *names, *(f"{objective_name(o)} ({o['key']})" for o in objectives), ""]]
     rows.extend(
         [
@@ -187,39 +190,64 @@ def _heat(document: Mapping[str, Any], paper: Paper) -> None:
     across, down = parameters[0], parameters[1]
     cells = heat(document, objective["name"])
     known = [value for row in cells for value in row if value is not None]
+    failing = {(y, x) for x, y in failing_cells(document)}
     if not known or max(known) == min(known):
         return
     low, high = min(known), max(known)
     paper.line(
         f"{objective['name']} over {down['name']} (down) and {across['name']} (across): "
-        f"light {objective_words(objective, low)}, dark {objective_words(objective, high)}, · not possible",
+        f"light {objective_words(objective, low)}, dark {objective_words(objective, high)}, "
+        f"{'x fails a gate, ' * bool(failing)}· not possible",
         "bold",
     )
     if averaged := averaged_words(document):
         paper.line(f"  {averaged}", "dim")
     width = max(len(value_words(value)) for value in down["values"])
-    for value, row in zip(down["values"], cells, strict=True):
+    for y, (value, row) in enumerate(zip(down["values"], cells, strict=True)):
         shades = "".join(
-            "·" if cell is None else _SHADES[min(int((cell - low) / (high - low) * len(_SHADES)), len(_SHADES) - 1)]
-            for cell in row
+            ("x" if (y, x) in failing else "·") if cell is None else _shade((cell - low) / (high - low))
+            for x, cell in enumerate(row)
         )
         paper.line(f"  {value_words(value):>{width}} {shades}")
     paper.line(f"  {'':>{width}} {value_words(across['values'][0])} to {value_words(across['values'][-1])}")
     paper.line()
 
 
+def _shade(share: float) -> str:
+    return _SHADES[min(int(share * len(_SHADES)), len(_SHADES) - 1)]
+
+
 def heat(document: Mapping[str, Any], name: str) -> list[list[float | None]]:
-    """Give the mean of an objective for each value of the second parameter (rows) and of the first (columns)."""
+    """Give the mean of an objective for each value of the second parameter (rows) and of the first (columns).
+
+    It is that of the settings that pass the gates: what fails one may look best, and is not for choosing.
+    """
     across, down = document["grid"]["parameters"][:2]
-    groups: dict[tuple[Any, Any], list[float]] = {}
-    for point in document["points"]:
-        value = point["objectives"][name]
-        if point["in_grid"] and value is not None:
-            groups.setdefault((point["options"][down["name"]], point["options"][across["name"]]), []).append(value)
+    groups = {cell: [p["objectives"][name] for p in points if p["passes"]] for cell, points in _cells(document).items()}
+    known = {cell: [value for value in values if value is not None] for cell, values in groups.items()}
     return [
-        [sum(found) / len(found) if (found := groups.get((y, x))) else None for x in across["values"]]
-        for y in down["values"]
+        [sum(found) / len(found) if (found := known.get((x, y))) else None for x in range(len(across["values"]))]
+        for y in range(len(down["values"]))
     ]
+
+
+def failing_cells(document: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Give the places across and down in such a map where every setting that was tried fails a gate."""
+    return [cell for cell, points in _cells(document).items() if not any(point["passes"] for point in points)]
+
+
+def _cells(document: Mapping[str, Any]) -> dict[tuple[int, int], list[Mapping[str, Any]]]:
+    """Group the points of the grid by their places on the first two parameters."""
+    across, down = (
+        (parameter["name"], {value: at for at, value in enumerate(parameter["values"])})
+        for parameter in document["grid"]["parameters"][:2]
+    )
+    cells: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
+    for point in document["points"]:
+        if point["in_grid"]:
+            places = tuple(at[point["options"][name]] for name, at in (across, down))
+            cells.setdefault((places[0], places[1]), []).append(point)
+    return cells
 
 
 def _sensitivity(document: Mapping[str, Any], paper: Paper) -> None:
@@ -229,6 +257,9 @@ def _sensitivity(document: Mapping[str, Any], paper: Paper) -> None:
     for effect in document["sensitivity"]:
         rows.append([effect["name"], *(_spread(o, effect["spread"][o["name"]]) for o in objectives)])
     paper.columns(rows, (False, *[True] * len(objectives)), ["dim"] + [""] * (len(rows) - 1), indent="  ")
+    for effect in document["sensitivity"]:
+        if effect["reason"]:
+            paper.wrapped(safe(f"{effect['name']}: {effect['reason']}"), "  ", "dim")
 
 
 def _spread(objective: Mapping[str, Any], spread: float | None) -> str:

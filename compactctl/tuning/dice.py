@@ -13,7 +13,9 @@ class Dice:
         self._numbers = _numbers(seed)
 
     def below(self, limit: int) -> int:
-        """Give a number from 0 to ``limit`` - 1; ``limit`` must be below 2**63."""
+        """Give a number from 0 to ``limit`` - 1. Raises ValueError where ``limit`` is not from 1 to 2**64."""
+        if not 1 <= limit <= 2**64:
+            raise ValueError(f"{limit} is not a limit from 1 to 2**64")
         # Numbers at the ragged end are drawn again, so that none comes more often than another.
         usable = 2**64 - 2**64 % limit
         return next(number for number in self._numbers if number < usable) % limit

@@ -24,6 +24,12 @@ PLAIN_KEYS = (
 )
 
 
+def key_named(name: str) -> Key:
+    """Give the key of a figure; the measures are loaded only for one of theirs."""
+    plain = {key.key: key for key in PLAIN_KEYS}
+    return plain[name] if name in plain else all_keys()[name]
+
+
 def known_keys() -> dict[str, Key]:
     """Give every figure that a replay can have, by key."""
     return {key.key: key for key in PLAIN_KEYS} | all_keys()
@@ -46,12 +52,59 @@ def figures_of(outcome: Outcome) -> dict[str, Measured]:
     return found | dict(outcome.measures)
 
 
-def pooled(pool: Pool, values: Sequence[float]) -> float:
-    """Take one value over sessions."""
-    if pool is Pool.MAX:
-        return max(values)
-    total = sum(values)
-    return total / len(values) if pool is Pool.MEAN else total
+# What one session has of a figure: of a share the amount and what it is a share of, of all else the value and 1.
+Amount = tuple[float, float]
+SHARE = "share"
+
+
+def amounts_of(key: Key, rows: Sequence[Mapping[str, Measured]]) -> tuple[str, list[Amount]]:
+    """Say how a figure is taken over sessions that have it, and give what each of them adds.
+
+    It is ``share`` where each session's share can be told in amounts, otherwise what the key says.
+    """
+    shares = [amount for row in rows if (amount := _in_amounts(key, row)) is not None]
+    if len(shares) == len(rows) and sum(whole for _, whole in shares) > 0:
+        return SHARE, shares
+    return str(key.pool), [(row[key.key].value or 0, 1) for row in rows]
+
+
+def taken(how: str, amounts: Sequence[Amount]) -> float | None:
+    """Take one value over sessions; None where there is nothing to be a share of.
+
+    >>> [taken(how, [(9, 10), (1, 90)]) for how in ("sum", "max", "share")]
+    [10, 9, 0.1]
+    """
+    if how == Pool.MAX:
+        return max([part for part, _ in amounts])
+    total = sum([part for part, _ in amounts])
+    if how == Pool.SUM:
+        return total
+    whole = sum([whole for _, whole in amounts])
+    return total / whole if whole else None
+
+
+def _in_amounts(key: Key, row: Mapping[str, Measured]) -> Amount | None:
+    """Give a session's share as an amount and its whole; None where it is no share or neither amount is known."""
+    if not (key.part or key.whole or key.key == REDUCTION):
+        return None
+    share = float(row[key.key].value or 0)
+    if key.key == REDUCTION:
+        # What was not sent is a share of what would have been: tokens / (1 - reduction).
+        sent = _known(TOKENS, row)
+        if sent is None or share >= 1:
+            return None
+        return sent / (1 - share) - sent, sent / (1 - share)
+    part, whole = _known(key.part, row), _known(key.whole, row)
+    if whole is None and part is not None and share > 0:
+        whole = part / share
+    if whole is None:
+        return None
+    return share * whole if part is None else part, whole
+
+
+def _known(key: str, row: Mapping[str, Measured]) -> float | None:
+    value = row[key].value if key in row else None
+    return None if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,69 +143,49 @@ def pooled_figures(sessions: Iterable[Mapping[str, Measured]]) -> dict[str, Pool
         if not having:
             found[key] = Pooled(None, 0, str(keys[key].pool), f"not measured in any session: {lacking}")
             continue
-        share = _share_of_all(keys[key], having)
-        if share is not None:
-            found[key] = Pooled(share, len(having), "share", lacking)
-        else:
-            values = [row[key].value or 0 for row in having]
-            found[key] = Pooled(pooled(keys[key].pool, values), len(having), str(keys[key].pool), lacking)
+        how, amounts = amounts_of(keys[key], having)
+        found[key] = Pooled(taken(how, amounts), len(having), how, lacking)
     return found
-
-
-def _share_of_all(key: Key, rows: Sequence[Mapping[str, Measured]]) -> float | None:
-    """Give a share over sessions out of its parts; None where it is no share or a part of it is not known."""
-    shares = [float(row[key.key].value or 0) for row in rows]
-    if key.key == REDUCTION:
-        # What was not sent is a share of what would have been: tokens / (1 - reduction).
-        kept = [1 - share for share in shares]
-        sent = [float(row[TOKENS].value or 0) for row in rows]
-        if not all(share > 0 for share in kept):
-            return None
-        return 1 - sum(sent) / sum(part / share for part, share in zip(sent, kept, strict=True))
-    parts = _known(key.part, rows)
-    wholes = _known(key.whole, rows)
-    if wholes is None and parts is not None and all(share > 0 for share in shares):
-        wholes = [amount / share for amount, share in zip(parts, shares, strict=True)]
-    if wholes is None or sum(wholes) <= 0:
-        return None
-    if parts is None:
-        parts = [share * amount for share, amount in zip(shares, wholes, strict=True)]
-    return sum(parts) / sum(wholes)
-
-
-def _known(key: str, rows: Sequence[Mapping[str, Measured]]) -> list[float] | None:
-    if not key or any(key not in row or row[key].value is None for row in rows):
-        return None
-    return [float(row[key].value or 0) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A figure that settings are compared by; ``higher`` says which way is better."""
+    """A figure that settings are compared by; ``higher`` says which way is better.
+
+    ``over`` is how it is taken over sessions, by the same rule as the figure of its key.
+    """
 
     key: str
     name: str
-    pool: Pool
+    over: str
     higher: bool = False
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether differences are told as a share of it; those of shares are differences."""
+        return self.over == Pool.SUM
 
     def better(self, one: float, other: float) -> bool:
         """Whether one value is better than another."""
         return one > other if self.higher else one < other
 
-    def change(self, pairs: Sequence[tuple[float, float]]) -> float | None:
+    def change(self, pairs: Sequence[tuple[Amount, Amount]]) -> float | None:
         """Give the change over sessions of what is taken over them, (here, there): of amounts the share of there.
 
         None where there is nothing to be a share of.
 
-        >>> Objective("tokens", "tokens", Pool.SUM).change([(90.0, 100.0), (300.0, 400.0)])  # 390 of 500
+        >>> tokens = Objective("tokens", "tokens", "sum")
+        >>> tokens.change([((90.0, 1), (100.0, 1)), ((300.0, 1), (400.0, 1))])  # 390 of 500
         -0.22
         """
-        here, there = (pooled(self.pool, [pair[at] for pair in pairs]) for at in (0, 1))
-        if self.pool is not Pool.SUM:
+        here, there = taken(self.over, [one for one, _ in pairs]), taken(self.over, [other for _, other in pairs])
+        if here is None or there is None:
+            return None
+        if not self.is_amount:
             return here - there
         return (here - there) / there if there else None
 
     def loss(self, value: float, against: float) -> float:
         """Give by how much a value is worse than another: a share of it, for shares the difference; gains are < 0."""
         worse = against - value if self.higher else value - against
-        return worse if self.pool is not Pool.SUM else worse / abs(against) if against else worse
+        return worse / abs(against) if self.is_amount and against else worse

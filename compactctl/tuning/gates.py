@@ -21,18 +21,27 @@ SPIRALS = "m8.spiral"  # a session counts where its longest chain is a spiral
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A figure that no setting may exceed over all sessions: 0, or else the least that is reached."""
+    """A figure that no setting may exceed: 0, or else a tenth more than the least that is reached.
+
+    The tenth is there since one rejected turn more or less among a hundred tells no setting from another.
+    """
 
     key: str
     name: str
-    limit: float
+    least: float
+
+    @property
+    def limit(self) -> float:
+        """The most that a setting may have; of a least below 10 it is the least, since these are counts."""
+        return self.least + self.least // 10
 
     @property
     def note(self) -> str:
         """Say where no point is free of it; empty where one is."""
-        if not self.limit:
+        if not self.least:
             return ""
-        return f"no setting that passes the other gates is free of {self.name}: the least is {self.limit:g}"
+        slack = f", up to {self.limit:g} pass" if self.limit > self.least else ""
+        return f"no setting that passes the other gates is free of {self.name}: the least is {self.least:g}{slack}"
 
     def advice(self, rows: Sequence[Row]) -> str:
         """Say what may help where the sessions of a point exceed it."""
@@ -63,9 +72,9 @@ _GATES = (
 
 
 def gates_of(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
-    """Give the gates whose figures all points have; ``rows`` are those of each point in each session.
+    """Give the gates whose figures all points have; ``rows`` are those of each point in the sessions that count.
 
-    Each is the least of the points that pass those before it, so that some point passes all.
+    Each is made by the points that pass those before it, so that some point passes all.
     """
     gates: list[Gate] = []
     passing = list(rows)
@@ -77,15 +86,15 @@ def gates_of(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
     return tuple(gates)
 
 
-def gates_left_out(rows: Sequence[Sequence[Row]]) -> str:
+def gates_left_out(gates: Sequence[Gate]) -> str:
     """Say which gates were not held because their figure was not measured; empty where all were."""
-    held = {gate.key for gate in gates_of(rows)}
+    held = {gate.key for gate in gates}
     missing = [f"{name} ({key})" for key, name in _GATES if key not in held]
     return f"not held as gates, since --measures leaves them out: {', '.join(missing)}" if missing else ""
 
 
 def gate_value(point: Sequence[Row], key: str) -> float:
-    """Give what a point has of a gate's figure over all sessions."""
+    """Give what a point has of a gate's figure over these sessions."""
     values = [row[key].value for row in point if key in row]
     if key == SPIRALS:
         # The figure is the longest chain of compactions that follow each other closely; from 3 on it is a spiral.

@@ -109,14 +109,17 @@ def sampled_grid(axes: Sequence[Axis], spec: CompactorSpec, fixed: Mapping[str, 
     if of <= MOST_POINTS:
         drawn: Iterator[int] = iter(Dice(seed).shuffled(of))
     else:
-        drawn = _draws(of, Dice(seed), 100 * trials)
+        drawn = _draws(axes, Dice(seed), 100 * trials)
     return _kept(axes, spec, fixed, drawn, of, trials, sampled=trials < of)
 
 
-def _draws(of: int, dice: Dice, most: int) -> Iterator[int]:
+def _draws(axes: Sequence[Axis], dice: Dice, most: int) -> Iterator[int]:
+    """Give numbers of points, none twice. Each axis is drawn by itself: all together may have more than dice reach."""
     seen: set[int] = set()
     for _ in range(most):
-        number = dice.below(of)
+        number = 0
+        for axis in axes:
+            number = number * len(axis.values) + dice.below(len(axis.values))
         if number not in seen:
             seen.add(number)
             yield number

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from compactctl.measures._spec import Pool
-from compactctl.tuning.figures import REAL_PEAK, TOKENS, Objective, pooled
+from compactctl.measures._spec import Direction
+from compactctl.tuning.figures import REAL_PEAK, SHARE, TOKENS, Amount, Objective, amounts_of, key_named, taken
 from compactctl.tuning.gates import Gate, Row, gate_value
 from compactctl.tuning.split import Split
 
@@ -24,8 +24,8 @@ class Prefer(StrEnum):
 class Judged:
     """A point and what became of it.
 
-    ``tuning`` and ``held_out`` are its objectives over each part by name; ``broken`` are the gates that it fails,
-    ``dominated_by`` the number of a point that is better in one objective and worse in none.
+    ``tuning`` and ``held_out`` are its objectives over each part by name; ``broken`` are the gates that it fails on the
+    sessions tuned on, ``dominated_by`` the number of a point that is better in one objective and worse in none.
     """
 
     number: int
@@ -42,31 +42,48 @@ class Judged:
 
 def objectives_of(rows: Sequence[Sequence[Row]]) -> tuple[tuple[Objective, ...], list[str]]:
     """Choose what is compared, as far as it was measured: cost or else tokens, recall, and the real peak."""
-    cost = Objective("m3.cost_usd", Prefer.COST, Pool.SUM)
-    recall = Objective("m6.recall_visible", Prefer.RECALL, Pool.MEAN, higher=True)
+    cost, recall = "m3.cost_usd", "m6.recall_visible"
     notes: list[str] = []
-    if not _measured(rows, cost.key):
-        notes.append(f"cost is counted in tokens sent: {_why_not(rows, cost.key)}")
-        cost = Objective(TOKENS, Prefer.COST, Pool.SUM)
-    found = [cost]
-    if _measured(rows, recall.key):
-        found.append(recall)
+    if not _measured(rows, cost):
+        notes.append(f"cost is counted in tokens sent: {_why_not(rows, cost)}")
+        cost = TOKENS
+    found = [_objective(rows, cost, Prefer.COST)]
+    if _measured(rows, recall):
+        found.append(_objective(rows, recall, Prefer.RECALL))
     else:
-        notes.append(f"recall is not compared: {_why_not(rows, recall.key)}")
-    found.append(Objective(REAL_PEAK, Prefer.PEAK, Pool.MAX))
+        notes.append(f"recall is not compared: {_why_not(rows, recall)}")
+    found.append(_objective(rows, REAL_PEAK, Prefer.PEAK))
     for objective in found:
-        lacking = sum(value is None for value in values_of(rows, objective)[0])
+        lacking = len(_lacking(rows, objective.key))
         if lacking:
             which = "1 session that has" if lacking == 1 else f"{lacking} sessions that have"
             notes.append(f"{objective.name} leaves out {which} no {objective.key}")
     return tuple(found), notes
 
 
-def values_of(rows: Sequence[Sequence[Row]], objective: Objective) -> list[list[float | None]]:
-    """Give an objective by point and session; a session that lacks it at any point has it at none."""
-    values = [[row[objective.key].value if objective.key in row else None for row in point] for point in rows]
-    lacking = {at for point in values for at, value in enumerate(point) if value is None}
-    return [[None if at in lacking else value for at, value in enumerate(point)] for point in values]
+def _objective(rows: Sequence[Sequence[Row]], name: str, prefer: Prefer) -> Objective:
+    key = key_named(name)
+    having = [row for point in rows for row in point if name in row and row[name].value is not None]
+    how, _ = amounts_of(key, having)
+    return Objective(name, prefer, how, key.direction is Direction.HIGHER)
+
+
+def values_of(rows: Sequence[Sequence[Row]], objective: Objective) -> list[list[Amount | None]]:
+    """Give what is known of an objective by point and session; a session that lacks it at any point has it at none."""
+    key, lacking = key_named(objective.key), _lacking(rows, objective.key)
+
+    def amount(row: Row) -> Amount:
+        if objective.over != SHARE:
+            return row[key.key].value or 0, 1
+        how, (found,) = amounts_of(key, [row])
+        # A session without anything to be a share of adds nothing.
+        return found if how == SHARE else (0, 0)
+
+    return [[None if at in lacking else amount(row) for at, row in enumerate(point)] for point in rows]
+
+
+def _lacking(rows: Sequence[Sequence[Row]], key: str) -> set[int]:
+    return {at for point in rows for at, row in enumerate(point) if key not in row or row[key].value is None}
 
 
 def _measured(rows: Sequence[Sequence[Row]], key: str) -> bool:
@@ -85,11 +102,14 @@ def _why_not(rows: Sequence[Sequence[Row]], key: str) -> str:
 def judge(
     rows: Sequence[Sequence[Row]],
     objectives: Sequence[Objective],
-    table: Mapping[str, Sequence[Sequence[float | None]]],
+    table: Mapping[str, Sequence[Sequence[Amount | None]]],
     gates: Sequence[Gate],
     parts: Split,
 ) -> list[Judged]:
-    """Judge all points. ``table`` has what ``values_of`` gives by the name of each objective."""
+    """Judge all points. ``table`` has what ``values_of`` gives by the name of each objective, for all sessions.
+
+    Of ``rows`` those are wanted that ``gates`` are held on.
+    """
     judged = [
         Judged(
             number,
@@ -102,9 +122,9 @@ def judge(
     return _with_front(judged, objectives)
 
 
-def _over(objective: Objective, values: Sequence[float | None], part: Sequence[int]) -> float | None:
-    known = [value for value in (values[at] for at in part) if value is not None]
-    return pooled(objective.pool, known) if known else None
+def _over(objective: Objective, amounts: Sequence[Amount | None], part: Sequence[int]) -> float | None:
+    known = [amount for amount in (amounts[at] for at in part) if amount is not None]
+    return taken(objective.over, known) if known else None
 
 
 def _with_front(judged: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
 
 from compactctl.tuning.dice import Dice
 
+Pair = TypeVar("Pair")
+
 FEWEST_SESSIONS = 6
+# Of fewer, resamples are hardly more than the least and the most of them, which chance alone often puts on one side.
+FEWEST_TO_RESAMPLE = 5
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 
@@ -62,8 +68,8 @@ class Interval:
 
 
 def bootstrap(
-    pairs: Sequence[tuple[float, float]],
-    change: Callable[[Sequence[tuple[float, float]]], float | None],
+    pairs: Sequence[Pair],
+    change: Callable[[Sequence[Pair]], float | None],
     seed: int,
 ) -> Interval | None:
     """Give the percentile interval of a change over sessions that are drawn again and again, with replacement.
@@ -78,11 +84,17 @@ def bootstrap(
     whole = change(pairs) if pairs else None
     if whole is None:
         return None
-    dice = Dice(seed)
-    drawn = (change([pairs[dice.below(count)] for _ in range(count)]) for _ in range(RESAMPLES))
+    drawn = (change([pairs[at] for at in sample]) for sample in _resamples(count, seed))
     found = sorted(one for one in drawn if one is not None)
     edge = int(len(found) * (1 - CONFIDENCE) / 2)
     return Interval(whole, found[edge], found[-1 - edge], count)
+
+
+# The objectives of a search are drawn alike, each on both parts.
+@lru_cache(maxsize=2)
+def _resamples(count: int, seed: int) -> list[list[int]]:
+    dice = Dice(seed)
+    return [[dice.below(count) for _ in range(count)] for _ in range(RESAMPLES)]
 
 
 def _hash(session_id: str, seed: int) -> str:

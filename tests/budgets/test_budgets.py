@@ -200,3 +200,10 @@ def test_a_session_without_the_figure_in_the_baseline_is_never_dropped_silently(
         assert "b" in broken.reason
         assert broken.worst == (("b", 100.0),)
         assert (counted.passed, counted.left_out) == (True, 1)
+
+
+def test_a_limit_is_not_missed_by_the_last_bit_of_a_fraction() -> None:
+    """0.1 + 0.2 is more than 0.3 in binary, and holds a limit of 0.3 all the same; a billionth more does not."""
+    for value, holds in ((0.1 + 0.2, True), (0.3 * (1 + 1e-9), False)):
+        (verdict,) = judge([Budget(COST, "worst", Bound.MAX, 0.3)], figures(COST, a=value))
+        assert verdict.passed is holds

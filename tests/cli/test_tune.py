@@ -464,6 +464,29 @@ def test_an_interrupted_search_shows_what_it_has_and_resumes_to_the_same_bytes(c
     assert again.stdout == whole.stdout
 
 
+def test_a_search_interrupted_within_its_first_session_shows_the_points_that_are_done(tmp_path: Path) -> None:
+    """Points that were not replayed are left out, the result is told to be incomplete, and nothing is written."""
+    home = tmp_path / "corpus"
+    home.mkdir()
+    # So large that its points are several tasks.
+    rows: list[dict[str, object]] = [
+        {"role": "user", "content": "x" * 12_000_000},
+        {"role": "assistant", "content": "y"},
+    ]
+    known.write(home / "large.jsonl", rows)
+    line = ["tune", str(home), "--grid", "soft=0.70:0.79:0.001", "--no-config", "-f", "json", "--write", "f.toml"]
+    line += ["--measures", "none", "--state-dir", str(tmp_path / "s")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", STOPS, *line], capture_output=True, env=environment, cwd=tmp_path, check=False
+    )
+    assert ran.returncode == 130, ran.stderr
+    part = orjson.loads(ran.stdout)
+    assert 1 < len(part["points"]) < 91
+    assert part["complete"] is False
+    assert not (tmp_path / "f.toml").exists()
+
+
 def test_the_recommended_setting_is_in_the_table(command: Command, corpus: Path) -> None:
     """Whatever is recommended has a row with its sign, also where another one is a little better."""
     ran = command("tune", corpus, *GRID, "--summarizer", "opaque", "--set", "soft=0.6", "--set", "full=0.6", "-n")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from itertools import product
 
 import pytest
 from hypothesis import given, strategies as st
 
-from compactctl.measures._spec import Pool
 from compactctl.ports import Option
 from compactctl.tuning.effects import effects_of
 from compactctl.tuning.figures import Objective
 from compactctl.tuning.grid import Axis, Grid
 
-COST = Objective("m3.cost_usd", "cost", Pool.SUM)
+COST = Objective("m3.cost_usd", "cost", "sum")
 
 
 def grid(*sizes: int) -> Grid:
@@ -63,3 +63,55 @@ def test_in_a_whole_grid_levels_are_plain_means(x: int, y: int, z: int, data: st
         for place, level in enumerate(effect.means["cost"]):
             tried = [value for places, value in zip(whole.places, values, strict=True) if places[at] == place]
             assert level == pytest.approx(sum(tried) / len(tried))
+
+
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(1, 3), st.integers(0, 20), st.randoms(use_true_random=False))
+def test_effects_do_not_depend_on_the_order_of_the_axes(
+    x: int, y: int, z: int, gone: int, chance: random.Random
+) -> None:
+    """Whatever part of a grid was tried, an axis has the same levels, or none, wherever it stands in --grid."""
+    whole = grid(x, y, z)
+    kept = sorted(chance.sample(whole.places, max(1, len(whole.places) - gone)))
+    values = [chance.uniform(1, 100) for _ in kept]
+    straight = Grid(whole.axes, tuple(kept), tuple(kept), 0, whole.of, sampled=True)
+    turned = tuple(places[::-1] for places in kept)
+    back = Grid(whole.axes[::-1], turned, turned, 0, whole.of, sampled=True)
+    one, other = (effects_of(some, [COST], {"cost": values}) for some in (straight, back))
+    for effect, again in zip(one, other[::-1], strict=True):
+        assert effect.name == again.name
+        assert effect.reason == again.reason
+        for level, same in zip(effect.means["cost"], again.means["cost"], strict=True):
+            assert level == (same if same is None else pytest.approx(same, rel=1e-6))
+
+
+def test_where_two_parameters_cannot_be_told_apart_neither_has_an_effect() -> None:
+    """Of a diagonal nobody knows which of the two it was; a third parameter that was tried with both has its own."""
+    whole = grid(3, 3, 2)
+    diagonal = tuple(places for places in whole.places if places[0] == places[1])
+    sample = Grid(whole.axes, diagonal, diagonal, 0, whole.of, sampled=True)
+    a, b, c = effects_of(sample, [COST], {"cost": [10 + places[1] + 2 * places[2] for places in diagonal]})
+    for effect in (a, b):
+        assert effect.means["cost"] == (None, None, None)
+        assert effect.spread["cost"] is None
+        assert effect.reason.endswith("more --trials")
+    assert (c.means["cost"], c.reason) == (pytest.approx((11, 13)), "")
+
+
+def test_what_can_be_told_of_a_sample_is_told_of_the_right_parameter() -> None:
+    """A staircase of single steps links all values: cost follows b alone, and so say both orders of the axes."""
+    whole = grid(12, 12)
+    stairs = tuple((a, b) for a, b in whole.places if a in (b, b + 1))
+    sample = Grid(whole.axes, stairs, stairs, 0, whole.of, sampled=True)
+    a, b = effects_of(sample, [COST], {"cost": [100 + 10 * places[1] for places in stairs]})
+    assert (a.spread["cost"], b.spread["cost"]) == (0, pytest.approx(1.1))
+
+
+def test_thousands_of_values_are_no_matter() -> None:
+    """One parameter of thousands of values beside a small one is fitted; two such are more than can be told."""
+    long = grid(3000, 2)
+    a, b = effects_of(long, [COST], {"cost": [1.0 + places[0] + 5 * places[1] for places in long.places]})
+    assert (a.spread["cost"], b.spread["cost"]) == (pytest.approx(2999 / 3.5), pytest.approx(5 / 1500.5))
+    wide = grid(1000, 2)
+    both = tuple((a, a * 7 % 1000) for a, _ in wide.places)
+    sample = Grid((wide.axes[0], wide.axes[0]), both, both, 0, 1000, sampled=True)
+    assert all(effect.reason for effect in effects_of(sample, [COST], {"cost": [1.0] * len(both)}))

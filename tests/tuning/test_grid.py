@@ -11,6 +11,7 @@ from compactctl.errors import SettingsError
 from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
 from compactctl.settings import compactor_options
+from compactctl.tuning.dice import Dice
 from compactctl.tuning.grid import Grid, full_grid, parse_axes, parse_axis, sampled_grid
 
 SPEC = plugin("compactctl.compactors", CompactorSpec, "progressive", "compactor")
@@ -126,3 +127,25 @@ def test_more_trials_than_points_is_the_whole_grid() -> None:
     sample = sampled_grid(parsed, SPEC, FIXED, 1000, 1)
     assert sample.points == full_grid(parsed, SPEC, FIXED).points
     assert not sample.sampled
+
+
+def test_a_sample_of_a_huge_grid_comes_at_once() -> None:
+    """Five parameters of 10,000 values have more points than 64 bits can number; three are drawn all the same."""
+    fine = "=0.0001:1:0.0001"
+    axes = parse_axes([*(name + fine for name in ("warn", "soft", "full", "emergency")), "offload=1:10000:1"], SPEC)
+    made = sampled_grid(axes, SPEC, FIXED, 3, 0)
+    assert len(set(made.points)) == 3
+    assert made.of == 10**20
+
+
+def test_no_point_of_a_large_grid_is_drawn_twice() -> None:
+    """Of 160,000 points 2,000 are drawn: some come again, and are not tried again."""
+    axes = parse_axes(["offload=1:400:1", "preview_bytes=1:400:1"], SPEC)
+    assert len(set(sampled_grid(axes, SPEC, FIXED, 2000, 1).points)) == 2000
+
+
+@pytest.mark.parametrize("limit", [2**64 + 1, 0, -1])
+def test_dice_refuse_what_they_cannot_draw(limit: int) -> None:
+    """A limit beyond the dice is an error and no endless search."""
+    with pytest.raises(ValueError, match="is not a limit"):
+        Dice(0).below(limit)

@@ -18,7 +18,7 @@ from compactctl.model import CompactionRecord, Session, changed
 from compactctl.ports import CompactorSpec, HistoryMode, Meter
 from compactctl.registry import names, plugin
 from compactctl.runs import Outcome, Setup, Window, Workbench, run
-from compactctl.settings import compactor_options, resolve
+from compactctl.settings import compactor_options, parse_file, resolve
 from compactctl.summarizers.opaque import OpaqueSummarizer
 from compactctl.transcripts import load
 from compactctl.tuning.figures import figures_of
@@ -228,7 +228,11 @@ class Shelf:
 
 
 def test_what_is_done_is_recalled_and_other_settings_are_not() -> None:
-    """A resumed run replays nothing that is known; another window, input or grid shares nothing with it."""
+    """A resumed run replays nothing that is known; another window, input, price or grid shares nothing with it."""
+    priced = [parse_file(f"[prices.gpt-5]\ninput = {dollars}\noutput = 9\n", "f.toml") for dollars in (1, 2)]
+    at_one, at_two = (
+        replace(PLAN, settings=resolve({"window": "20000", "summarizer": "opaque"}, {}, table)) for table in priced
+    )
     shelf = Shelf()
     first = list(sweep(small(2), PLAN, 1, Memory(shelf, resume=False)))
     again = Memory(shelf, resume=True)
@@ -243,6 +247,24 @@ def test_what_is_done_is_recalled_and_other_settings_are_not() -> None:
         other = Memory(shelf, resume=True)
         list(sweep(given_, plan, 1, other))
         assert other.recalled == 0
+    list(sweep(small(2), at_one, 1, Memory(shelf, resume=False)))
+    for plan, recalled in ((at_one, 24), (at_two, 0)):
+        other = Memory(shelf, resume=True)
+        list(sweep(small(2), plan, 1, other))
+        assert other.recalled == recalled
+
+
+def test_what_a_failed_summary_left_is_not_kept(tmp_path: Path) -> None:
+    """A later run asks the model again: figures of its fallback are not those of the settings."""
+    fails = tmp_path / "fails"
+    fails.write_text("#!/bin/sh\nexit 1\n")
+    fails.chmod(0o755)
+    told = {"window": "6000", "summarizer": "command", "command": str(fails)}
+    shelf = Shelf()
+    plan = replace(PLAN, settings=resolve(told, {}), points=PLAN.points[:1])
+    (done,) = sweep([long_session(1)], plan, 1, Memory(shelf, resume=False))
+    assert done.failures
+    assert not shelf.held
 
 
 def test_a_run_that_is_not_resumed_recalls_nothing() -> None:

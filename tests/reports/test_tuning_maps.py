@@ -1,0 +1,87 @@
+"""Maps of a search: what fails a gate is told from what is good, in text and in pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from compactctl.measures._spec import Measured
+from compactctl.ports import CompactorSpec
+from compactctl.registry import plugin
+from compactctl.reports._decision_plots import tuning_figure
+from compactctl.reports._paper import Paper
+from compactctl.reports._tuning import tuning_document
+from compactctl.reports._tuning_text import tuning_text
+from compactctl.settings import compactor_options
+from compactctl.tuning.choice import decide
+from compactctl.tuning.grid import full_grid, parse_axes
+
+SPEC = plugin("compactctl.compactors", CompactorSpec, "progressive", "compactor")
+
+
+def searched(sessions: int = 1, flat: bool = False) -> Mapping[str, Any]:
+    """Give the document of a search over 3 x 2 settings: one is impossible, and the cheapest has a failed turn."""
+    fixed = compactor_options(SPEC, {})
+    grid = full_grid(parse_axes(["soft=0.70,0.75,0.80", "full=0.75,0.80"], SPEC), SPEC, fixed)
+    costs = [4.0, 5.0, 3.0 if flat else 2.0, 3.0, 1.0]
+    rows = [
+        [
+            {
+                "m3.cost_usd": Measured(cost),
+                "m6.recall_visible": Measured(0.9),
+                "real_peak_occupancy": Measured(0.8),
+                "failed_turns": Measured(float(cost == 1)),
+            }
+        ]
+        * sessions
+        for cost in costs
+    ]
+    names = [f"s{number}" for number in range(sessions)]
+    result = decide(grid, rows, names, 0, seed=1)
+    options = [grid.options(number) for number in range(len(costs))]
+    body = tuning_document(grid, options, result, rows, names, seed=1, complete=True)
+    return {"command": "tune", "tool_version": "0", "settings": {"compactor": "progressive"}, "failed": [], **body}
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """Give the report as text."""
+    paper = Paper()
+    tuning_text(document, paper)
+    return paper.text()
+
+
+def test_the_text_map_marks_what_fails_a_gate() -> None:
+    """The cheapest setting fails: it is an x and not the lightest shade; what is impossible is a dot."""
+    words = text_of(searched())
+    assert "light $2.00, dark $5.00, x fails a gate, · not possible" in words
+    assert "\n  0.75 ▓░·\n   0.8 █▒x\n" in words
+
+
+def test_the_picture_marks_what_fails_a_gate_and_what_is_recommended() -> None:
+    """Titles of maps name the signs that are drawn, and no others."""
+    figure = tuning_figure(searched())
+    (title,) = (axes.get_title() for axes in figure.axes if "m3.cost_usd" in axes.get_title())
+    for sign in ("ring: present", "square: recommended", "x: fails a gate", "hatched: not possible"):
+        assert sign in title
+    # The recommended setting is alone: neither the table nor the map shows a flat region.
+    assert "dots" not in title
+    assert "flat region" not in text_of(searched())
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_picture_and_text_agree_about_the_flat_region(flat: bool) -> None:
+    """Dots are drawn exactly where the table names a flat region."""
+    document = searched(flat=flat)
+    assert ("flat region" in text_of(document)) == flat
+    titles = [axes.get_title() for axes in tuning_figure(document).axes]
+    assert any("dots: the flat region" in title for title in titles) == flat
+
+
+@pytest.mark.parametrize(("sessions", "words"), [(6, " over the 4 sessions tuned on"), (3, "")])
+def test_it_says_which_sessions_are_counted(sessions: int, words: str) -> None:
+    """Gates and front count the sessions tuned on, which is said where some were kept back."""
+    told = text_of(searched(sessions))
+    assert f"Pareto front{words}, cheapest first" in told
+    assert f"gate: failed turns at most 0{words} (1 setting fails)" in told
