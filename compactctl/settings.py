@@ -351,15 +351,19 @@ def _flat(options: Mapping[str, Any], path: str) -> dict[str, Value]:
 def compactor_options(spec: CompactorSpec, written: Mapping[str, Value | Any]) -> dict[str, Any]:
     """Validate the options of a compactor and fill in its defaults; short forms are accepted. Raises SettingsError."""
     chosen: dict[str, Any] = {option.name: option.default for option in spec.options}
-    given: set[str] = set()
+    given: dict[str, str] = {}
     for name, value in written.items():
+        origin = value.origin if isinstance(value, Value) else ""
         place = f"{value.origin}: " if isinstance(value, Value) and value.origin != "flag" else ""
         option = spec.option(name)
         if option is None:
             raise SettingsError(f"{place}{spec.name} has no option {name!r}.{nearest(name, spec.option_names())}")
-        if option.name in given:
+        # A flag wins over the file, by whatever name either has the option.
+        if given.get(option.name) == "flag" != origin:
+            continue
+        if given.get(option.name) == origin:
             raise SettingsError(f"{place}{spec.name}: {option.name} is set twice ({name!r} is the same option)")
-        given.add(option.name)
+        given[option.name] = origin
         raw = value.value if isinstance(value, Value) else value
         chosen[option.name] = option_value(option, raw, f"{place}{spec.name}")
     for problem in spec.check(chosen):

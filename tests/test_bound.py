@@ -27,7 +27,7 @@ def outcome(session: Session, window: int, name: str = "none", **changes: Any) -
     """Replay a session with all measures."""
     spec = plugin("compactctl.compactors", CompactorSpec, name, "compactor")
     setup = Setup(spec, {option.name: option.default for option in spec.options}, **changes)
-    bench = Workbench(session, Window(window, "flag"), prices=lambda: Prices(3.0, 15.0, 0.3, 3.75))
+    bench = Workbench(session, Window(window, "flag"), prices=lambda model: Prices(3.0, 15.0, 0.3, 3.75))
     return run(bench, setup, summarizer=OpaqueSummarizer(), measures=("all",))
 
 
@@ -93,7 +93,7 @@ def summaries_of(session: Session, meter: str, usage: Usage | None = None) -> tu
     spec = plugin("compactctl.compactors", CompactorSpec, "claude-code", "compactor")
     options: dict[str, Any] = {option.name: option.default for option in spec.options} | {"auto": False}
     setup = Setup(spec, options, meter=meter, compact_at=frozenset({10}))
-    bench = Workbench(session, Window(200_000, "flag"), prices=lambda: Prices(1.0, 10.0, 0.1, 1.25))
+    bench = Workbench(session, Window(200_000, "flag"), prices=lambda model: Prices(1.0, 10.0, 0.1, 1.25))
     found = run(bench, setup, summarizer=Told(usage), measures=("m3", "m4"))
     return found, [record for record in found.tally.compactions if record.summaries]
 

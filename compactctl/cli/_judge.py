@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from compactctl.budgets import Budget
 from compactctl.cli._output import write_file
 from compactctl.errors import BudgetError, MissingPathError, SettingsError
 from compactctl.measures._spec import Measured
+from compactctl.settings import shown
 
 BASELINE_VERSION = 1
 _MOST_NAMED = 5
@@ -45,17 +47,20 @@ class Baseline:
 def read_baseline(path: Path) -> Baseline:
     """Read a baseline; raises MissingPathError, and SettingsError where the file is not one."""
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise MissingPathError(f"{path}: no such baseline; write it with --update-baseline") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read as a baseline: {error}") from error
     try:
         raw = json.loads(content)
-        if raw["compactctl_baseline"] != BASELINE_VERSION:
+        if raw["compactctl_baseline"] is not BASELINE_VERSION:
             raise SettingsError(
-                f"{path}: baseline version {raw['compactctl_baseline']!r} is not {BASELINE_VERSION}; --update-baseline"
+                f"{path}: baseline version {shown(raw['compactctl_baseline'])} is not {BASELINE_VERSION}; "
+                "--update-baseline"
             )
+        if not isinstance(raw["settings"], dict):
+            raise ValueError("its settings are no object")
         sessions = {str(session): _session(row) for session, row in raw["sessions"].items()}
         return Baseline(str(path), dict(raw["settings"]), sessions)
     except json.JSONDecodeError as error:
@@ -86,9 +91,15 @@ def refuse_weaker(path: Path, known: Baseline | None, sessions: Sequence[JudgedS
 def _session(row: Mapping[str, Any]) -> dict[str, Any]:
     figures = row["figures"]
     for key, value in figures.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise ValueError(f"{key} is {value!r}, not a number")
+        if value is not None and not _is_figure(value):
+            raise ValueError(f"{key} is {shown(value)}, not a finite number")
     return {**row, "figures": dict(figures)}
+
+
+def _is_figure(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # neither nan nor infinite, nor whole and beyond all measure
 
 
 def write_baseline(

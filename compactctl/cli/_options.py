@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from compactctl.cli._output import Target, outputs_of, refuse_unsafe_files
 from compactctl.cli._say import note
 from compactctl.compactors._user import GROUP, PACKAGE, is_user_code, load_compactor
 from compactctl.errors import MissingPathError, SettingsError, UsageError
-from compactctl.ports import Option
+from compactctl.ports import CompactorSpec, Option
 from compactctl.registry import names
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, parse_file, resolve, setting_named
 from compactctl.transcripts import Found, find_inputs
@@ -129,11 +130,21 @@ def _without_foreign(settings: Resolved, its_own: str, quiet: bool) -> Resolved:
         return settings
     spec = load_compactor(asked.value)
     # What neither has is a typing error, which is told later. Code that the file names is not run to find out.
-    known = given if is_foreign_code(its_own) else set(load_compactor(its_own).option_names())
-    foreign = sorted(name for name in given if not spec.option(name) and name.replace("-", "_") in known)
+    own = None if is_foreign_code(its_own) else load_compactor(its_own)
+    foreign = sorted(name for name in given if not _is_shared(name, own, spec))
     if foreign:
-        note(f"{settings.path}: left out, since {spec.name} has no such option: {', '.join(foreign)}", quiet=quiet)
+        words = f"left out, since they are options of {its_own} and not of {spec.name}"
+        note(f"{settings.path}: {words}: {', '.join(foreign)}", quiet=quiet)
     return replace(settings, options={name: v for name, v in settings.options.items() if name not in foreign})
+
+
+def _is_shared(name: str, own: CompactorSpec | None, asked: CompactorSpec) -> bool:
+    """Whether what a file sets for its own compactor is the same option of another; a typing error counts as shared."""
+    meant, there = own.option(name) if own is not None else None, asked.option(name)
+    if meant is None:
+        return there is not None or own is not None
+    # A short form may be another option there.
+    return there is not None and there.name == meant.name
 
 
 def is_foreign_code(compactor: str) -> bool:
@@ -290,10 +301,18 @@ def find_settings(named: str | None) -> Path | None:
 def _has_settings(path: Path) -> bool:
     """Say whether a file that others write, too, has a part for compactctl, whatever else is in it."""
     try:
-        return b"[tool.compactctl" in path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         note(f"warning: {path} cannot be read and is taken for one without settings: {error.strerror}")
         return False
+    if b"compactctl" not in content:
+        return False
+    try:
+        tools = tomllib.loads(content.decode("utf-8-sig")).get("tool", {})
+    except (ValueError, RecursionError):
+        # What is wrong with it is told when it is read, if it seems to be meant.
+        return b"[tool.compactctl" in content
+    return isinstance(tools, dict) and "compactctl" in tools
 
 
 def _read(path: Path) -> str:

@@ -148,6 +148,30 @@ class Rival:
     settings: Resolved
 
 
+class _Given:
+    """What is set for one rival; a flag wins over the file, and of either what is set for it alone."""
+
+    def __init__(self, spec: CompactorSpec) -> None:
+        self._spec = spec
+        self._held: dict[str, tuple[tuple[bool, bool], str, Value]] = {}
+
+    def take(self, written: str, value: Value, *, alone: bool) -> None:
+        """Take an option by any of its names; raises SettingsError where it is there twice with the same right."""
+        option = self._spec.option(written)
+        key, right = option.name if option else written, (value.origin == "flag", alone)
+        held = self._held.get(key)
+        if held is not None and held[0] == right:
+            raise SettingsError(
+                f"{self._spec.name}: {key} is set twice ({held[1]!r} and {written!r} are the same option)"
+            )
+        if held is None or right > held[0]:
+            self._held[key] = right, written, value
+
+    def options(self) -> dict[str, Value]:
+        """Give what holds, as it was written."""
+        return {written: value for _, written, value in self._held.values()}
+
+
 def rivals(chosen: Sequence[str], settings: Resolved, *, quiet: bool = False) -> dict[str, Rival]:
     """Give the setup of each compactor by its name in the comparison, the bounds last.
 
@@ -162,18 +186,20 @@ def rivals(chosen: Sequence[str], settings: Resolved, *, quiet: bool = False) ->
         name = name.strip() if separator else of.rpartition(":")[2]
         if name in specs:
             raise UsageError(f"--compactor {written}: {name} is there already; name one, as in other={of}")
+        if "." in name or (name in BOUNDS and of != name):
+            raise UsageError(f"--compactor {written}: choose another name than {name}: no bound's, and without a dot")
         specs[name] = load_compactor(of)
     bounds = [name for name in BOUNDS if name in names(_ROOM) and name not in specs]
-    own: dict[str, dict[str, Value]] = {name: {} for name in specs}
+    own: dict[str, _Given] = {name: _Given(spec) for name, spec in specs.items()}
     idle: list[str] = []
-    for written, value in {**settings.rivals, **settings.options}.items():
+    for written, value in (*settings.rivals.items(), *settings.options.items()):
         name, separator, option = written.partition(".")
         having = [name for name, spec in specs.items() if spec.option(written)]
         if separator and name in specs:
-            own[name][option] = value
+            own[name].take(option, value, alone=True)
         elif having:
             for name in having:
-                own[name].setdefault(written, value)
+                own[name].take(written, value, alone=False)
         elif value.origin != "flag":
             idle.append(written)
         elif separator:
@@ -187,7 +213,7 @@ def rivals(chosen: Sequence[str], settings: Resolved, *, quiet: bool = False) ->
     askers: dict[str, Resolved] = {}
     found: dict[str, Rival] = {}
     for name, spec in specs.items():
-        chosen_here = own.get(name, {})
+        chosen_here = own[name].options() if name in own else {}
         asked = chosen_here.pop(SUMMARIZER, settings.values[SUMMARIZER])
         asker = askers.setdefault(str(asked.value), with_summarizer(settings, str(asked.value), asked.origin))
         base = setup_of(replace(asker, values={**asker.values, "compactor": Value("none", "default")}, options={}))

@@ -153,7 +153,10 @@ def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mappin
     yield "# Settings of compactctl. A flag wins over COMPACTCTL_* variables, these over this file."
     yield "# `compactctl config show` prints every setting and where it came from; `compactctl list` the names."
     yield ""
-    yield f"compactor = {toml_value(settings['compactor'])}"
+    if opt.is_foreign_code(settings["compactor"]):
+        yield f"# compactor: a settings file runs no code; give --compactor {settings['compactor']} with each command"
+    else:
+        yield f"compactor = {toml_value(settings['compactor'])}"
     if settings["window"] is not None:
         yield f"window = {settings['window']}"
     else:

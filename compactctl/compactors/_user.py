@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
+from math import isfinite
 from typing import Any
 
 from compactctl.compactors._ask import Answer, taken
@@ -37,6 +38,7 @@ from compactctl.ports import (
     SummaryRequest,
 )
 from compactctl.registry import names, plugin, unknown
+from compactctl.settings import shown
 
 GROUP = "compactctl.compactors"
 PACKAGE = "compactctl.compactors"
@@ -64,7 +66,7 @@ def load_compactor(text: str) -> CompactorSpec:
     if text in offered and text not in names(PACKAGE):
         try:
             found = offered[text].load()
-        except Exception as error:
+        except _FAILURES as error:
             raise UsageError(f"the compactor {text!r} could not be imported: {_said(error)}") from error
         return as_spec(found, text)
     if text not in names(PACKAGE):
@@ -84,7 +86,7 @@ def as_spec(found: Any, name: str) -> CompactorSpec:
     options = tuple(
         Option(parameter.name, parameter.default, "see the compactor's own documentation", type(parameter.default))
         for parameter in keywords.values()
-        if parameter.name not in _GIVEN and type(parameter.default) in OPTION_TYPES
+        if parameter.name not in _GIVEN and _is_settable(parameter.default)
     )
 
     def make(chosen: Mapping[str, Any], session: Session | None, ports: Ports) -> UserCompactor:
@@ -107,10 +109,24 @@ def as_spec(found: Any, name: str) -> CompactorSpec:
         options,
         models="the user's own",
         meter=str(getattr(found, "meter_name", "bytes4")),
-        history=HistoryMode(getattr(found, "history", HistoryMode.WRITE_BACK)),
+        history=_history(found, name),
         needs_window="context_window" in keywords,
         uses_summarizer="summarizer" in keywords,
     )
+
+
+def _is_settable(default: Any) -> bool:
+    """Whether a keyword can be an option: its default is a plain value that every output can show."""
+    return type(default) in OPTION_TYPES and (not isinstance(default, float) or isfinite(default))
+
+
+def _history(found: Any, name: str) -> HistoryMode:
+    mode = getattr(found, "history", HistoryMode.WRITE_BACK)
+    try:
+        return HistoryMode(mode)
+    except ValueError:
+        known = " or ".join(HistoryMode)
+        raise UsageError(f"{name}: its history is {shown(mode)}, and must be {known}") from None
 
 
 class UserCompactor(ListFace):
@@ -228,7 +244,7 @@ def _module(place: str) -> Any:
             sys.path.append("")
         try:
             return importlib.import_module(place)
-        except Exception as error:
+        except _FAILURES as error:
             raise UsageError(f"the module {place!r} could not be imported: {_said(error)}") from error
         finally:
             if here:
@@ -251,7 +267,7 @@ def _module_of_file(place: str) -> Any:
         del sys.modules[name]
         if isinstance(error, FileNotFoundError) and error.filename == spec.origin:
             raise MissingPathError(f"no such file: {place!r}") from error
-        if isinstance(error, Exception):
+        if isinstance(error, _FAILURES):
             raise UsageError(f"{place!r} could not be imported: {_said(error)}") from error
         raise
     return module

@@ -19,7 +19,6 @@ THRASH = 50  # rewrites for each hundred calls
 COLD = 0.5  # of the tokens sent found in the cache
 FEW_CALLS = 10
 APART = 0.05  # of the modelled cost
-_FAILED = "summary failed"
 
 
 def _every_turn(case: Case) -> Shown | None:
@@ -150,7 +149,7 @@ def _dear(case: Case) -> Shown | None:
 
 def _failures(case: Case) -> Iterator[tuple[Span, CompactionRecord]]:
     for span, record in case.records():
-        if _FAILED in record.error:
+        if record.summary_failed:
             yield span, record
 
 

@@ -168,7 +168,7 @@ def test_a_pipe_that_nobody_reads_hides_no_damage(tmp_path: Path) -> None:
     """``verify | head -0`` has status 1 for a damaged store, and a replay of many sessions keeps them all."""
     samples = [ROOT / SAMPLE, ROOT / "sample_sessions/short-healthy-fix.jsonl"]
     kept = into_a_closed_pipe(tmp_path, "replay", "-q", "-v", *samples, tmp_path / "none.jsonl")
-    logs = sorted((tmp_path / ".compactctl/turns").iterdir())
+    logs = sorted((tmp_path / ".compactctl/turns").glob("*.jsonl"))
     logs[0].write_bytes(b"{\n" + logs[0].read_bytes())
 
     assert (kept.returncode, len(logs)) == (2, 2), kept.stderr

@@ -1,4 +1,4 @@
-"""Settings files as the commands read them: whose code runs, which options are meant, and files that are none."""
+"""Settings files from the outside: where they are found, what wins, and what of others' code is never run."""
 
 from __future__ import annotations
 
@@ -9,131 +9,148 @@ import pytest
 from tests.cli.conftest import Command
 
 SHORT = "short-healthy-fix.jsonl"
-MINE = """
-import pathlib
-pathlib.Path("ran").touch()
-class Keeps:
-    def __init__(self, context_window, soft_threshold=0.5): pass
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[tool]\ncompactctl = { window = 1234 }\n",
+        "[ tool.compactctl ]\nwindow = 1234\n",
+        '["tool"."compactctl"]\nwindow = 1234\n',
+        "tool.compactctl.window = 1234\n",
+        "\ufeff[tool.compactctl]\nwindow = 1234\n",
+    ],
+)
+def test_a_pyproject_is_found_however_it_is_written(command: Command, content: str) -> None:
+    """What TOML reads as our table is our table."""
+    Path("pyproject.toml").write_text(content)
+    assert command("config", "show", "--json").json()["settings"]["window"]["value"] == 1234
+
+
+@pytest.mark.parametrize(
+    "content", ["# see [tool.compactctl]\n", "[tool.compactctl-lint]\nx = 1\n", "x = 'compactctl'\n"]
+)
+def test_a_pyproject_that_only_names_us_hides_no_settings(
+    command: Command, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search goes on upward to the file that has settings."""
+    Path("compactctl.toml").write_text("window = 777\n")
+    Path("below").mkdir()
+    Path("below/pyproject.toml").write_text(content)
+    monkeypatch.chdir("below")
+    assert command("config", "show", "--json").json()["settings"]["window"]["value"] == 777
+
+
+@pytest.mark.parametrize(("file", "flag"), [("soft", "soft_threshold"), ("soft-threshold", "soft"), ("soft", "soft")])
+def test_a_flag_wins_over_the_file_by_whatever_name(command: Command, samples: Path, file: str, flag: str) -> None:
+    """An option that the file has by its short name and the command line by its full one is one option."""
+    Path("compactctl.toml").write_text(f"[set]\n{file} = 0.65\n")
+    ran = command("replay", samples / SHORT, "-n", "-f", "json", "--measures", "none", "--set", f"{flag}=0.7")
+    assert ran.json()["settings"]["options"]["soft_threshold"] == 0.7
+    assert command("replay", samples / SHORT, "-n", "--set", "soft=0.7", "--set", "soft_threshold=0.7").status == 2
+
+
+def test_in_a_comparison_flags_win_over_the_file_and_ones_own_over_everybodys(command: Command, samples: Path) -> None:
+    """Of what is set for a rival: its own flag, everybody's flag, its own line of the file, everybody's line."""
+    Path("compactctl.toml").write_text('[set]\nsoft = 0.61\n"a.soft_threshold" = 0.62\n')
+    line = (
+        "compare",
+        samples / SHORT,
+        "-c",
+        "a=progressive",
+        "-c",
+        "b=progressive",
+        "-f",
+        "json",
+        "--measures",
+        "none",
+    )
+
+    def soft(*flags: str) -> list[float]:
+        found = command(*line, *flags).json()["settings"]["compactors"]
+        return [found[name]["options"]["soft_threshold"] for name in "ab"]
+
+    assert soft() == [0.62, 0.61]
+    assert soft("--set", "soft_threshold=0.63") == [0.63, 0.63]
+    assert soft("--set", "soft=0.63", "--set", "a.soft=0.64") == [0.64, 0.63]
+    assert command(*line, "--set", "a.soft=0.63", "--set", "a.soft_threshold=0.64").status == 2
+
+
+@pytest.mark.parametrize("name", ["none=progressive", "truncate=progressive", "a.b=progressive"])
+def test_a_rival_takes_no_bounds_name(command: Command, samples: Path, name: str) -> None:
+    """The ceiling and the floor of a comparison are what they are called; a dot parts a name from an option."""
+    ran = command("compare", samples / SHORT, "-c", name)
+    assert (ran.status, ran.out) == (2, "")
+    assert "choose another name" in ran.err
+
+
+ENDS = "raise SystemExit({status})\n"
+
+
+@pytest.mark.parametrize("status", [0, 5])
+@pytest.mark.parametrize("words", ["check", "replay", "compare", "tune --grid keep=1,2"])
+@pytest.mark.parametrize("module", ["ends.py:X", "ends:X"])
+def test_a_module_that_ends_the_process_decides_no_status(
+    command: Command, samples: Path, module: str, words: str, status: int
+) -> None:
+    """A check whose compactor cannot even be imported has not passed."""
+    Path("ends.py").write_text(ENDS.format(status=status))
+    Path("compactctl.toml").write_text('[[budgets]]\nmeasure = "m5.faults"\nmax = 0\n')
+    ran = command(*words.split(), samples / SHORT, "-n", "-c", module)
+    assert (ran.status, ran.out) == (2, "")
+    assert "could not be imported: SystemExit" in ran.err
+
+
+ODD = """
+class Odd:
+    history = {history!r}
+    def __init__(self, context_window, keep=2, most=float("inf")): self.keep = keep
     def compact(self, messages): return messages
 """
 
 
+def test_a_users_class_may_have_what_is_no_option(command: Command, samples: Path) -> None:
+    """A default that no output can show is left to the class; a history mode that is none is told at once."""
+    Path("odd.py").write_text(ODD.format(history="view"))
+    ran = command("tune", samples / SHORT, "-c", "odd.py:Odd", "--grid", "keep=1,2", "-n", "-f", "json")
+    assert ran.status == 0
+    assert ran.json()["settings"]["options"] == {"keep": 2}
+    Path("odd.py").write_text(ODD.format(history="bogus"))
+    wrong = command("replay", samples / SHORT, "-n", "-c", "odd.py:Odd")
+    assert (wrong.status, wrong.out) == (2, "")
+    assert "its history is 'bogus', and must be view or write-back" in wrong.err
+
+
+def test_init_names_no_code_in_the_file_that_it_writes(command: Command, samples: Path) -> None:
+    """Budgets of a user's compactor can be checked with the file that init wrote for it."""
+    Path("odd.py").write_text(ODD.format(history="view"))
+    assert command("init", samples / SHORT, "-c", "odd.py:Odd").status == 0
+    assert "give --compactor odd.py:Odd" in Path("compactctl.toml").read_text()
+    assert command("check", samples / SHORT, "-c", "odd.py:Odd").status == 0
+
+
 @pytest.mark.parametrize(
-    ("words", "runs"),
+    ("old", "new", "words"),
     [
-        ("inspect {sample}", False),
-        ("report", False),
-        ("verify", False),
-        ("gc --keep-runs 1 --yes", False),
-        ("config show", False),
-        ("compare {sample} -c progressive", False),
-        ("replay {sample} -n", True),
-        ("check {sample}", True),
+        ('"tokens": ', '"tokens": 1e999, "x": ', "tokens is inf, not a finite number"),
+        ('"tokens": ', '"tokens": NaN, "x": ', "tokens is nan, not a finite number"),
+        ('"tokens": ', f'"tokens": 1{"0" * 400}, "x": ', "not a finite number"),
+        ('"settings": {', '"settings": [[1, 2]], "x": {', "its settings are no object"),
+        ('"compactctl_baseline": 1', '"compactctl_baseline": true', "baseline version True is not 1"),
     ],
 )
-def test_only_commands_that_replay_run_the_code_of_a_compactor(
-    words: str, runs: bool, command: Command, samples: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_baseline_that_was_edited_wrongly_is_told(
+    command: Command, samples: Path, old: str, new: str, words: str
 ) -> None:
-    """COMPACTCTL_COMPACTOR=mine.py:Keeps and a file with options: only what replays through it loads it."""
-    Path("mine.py").write_text(MINE)
-    Path("compactctl.toml").write_text('[set]\nsoft_threshold = 0.65\n[[budgets]]\nmeasure = "tokens"\nmax = 1000000\n')
-    assert command("replay", samples / SHORT, "-q").status == 0
-    monkeypatch.setenv("COMPACTCTL_COMPACTOR", "mine.py:Keeps")
-    ran = command(*words.format(sample=samples / SHORT).split())
-
-    assert ran.status == 0, ran.err
-    assert Path("ran").exists() is runs
-
-
-@pytest.mark.parametrize("of_the_file", [True, False])
-def test_looking_at_settings_runs_no_installed_package_either(
-    of_the_file: bool, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A compactor that another package offers by name is not loaded to show settings, whoever names it."""
-    Path("offered.py").write_text(MINE)
-    info = Path("offered-1.dist-info")
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offered\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[compactctl.compactors]\noffered-keeps = offered:Keeps\n")
-    monkeypatch.syspath_prepend(Path.cwd())
-    own = "compactor = 'offered-keeps'\n" if of_the_file else ""
-    Path("compactctl.toml").write_text(f"{own}[set]\nsoft = 0.65\n")
-    monkeypatch.setenv("COMPACTCTL_COMPACTOR", "progressive" if of_the_file else "offered-keeps")
-    ran = command("config", "show")
-
-    assert ran.status == 0, ran.err
-    assert not Path("ran").exists()
-
-
-@pytest.mark.parametrize(
-    "written", ['[set]\n"early.warn" = 0.4\n', "[set]\nearly.warn = 0.4\n", "[set.early]\nwarn = 0.4\n"]
-)
-def test_options_of_a_rival_are_for_compare_alone(written: str, command: Command, samples: Path) -> None:
-    """A settings file may hold options of one of several compactors; other commands go on as without them."""
-    Path("compactctl.toml").write_text(written + '[[budgets]]\nmeasure = "tokens"\nmax = 1000000\n')
-    for line in (
-        ("replay", samples / SHORT, "-n"),
-        ("check", samples / SHORT),
-        ("tune", samples / SHORT, "--grid", "soft=0.6,0.7", "-n"),
-        ("inspect", samples / SHORT),
-    ):
-        ran = command(*line)
-        assert (ran.status, "early" in ran.err) == (0, False), ran.err
-    assert "set.early.warn" in command("config", "show").out
-    line = ("compare", samples / SHORT, "-c", "early=progressive", "-c", "now=progressive", "-f", "json")
+    """No number that is none lets a budget pass; the line names the file and says how to write it anew."""
+    Path("compactctl.toml").write_text('[[budgets]]\nmeasure = "tokens"\nmax_increase = "5%"\n')
+    line = ("check", samples / SHORT, "--baseline", "b.json")
+    assert command(*line, "--update-baseline").status == 0
+    content = Path("b.json").read_text()
+    assert old in content
+    Path("b.json").write_text(content.replace(old, new))
     ran = command(*line)
-    used = ran.json()["settings"]["compactors"]
-    over = command(*line, "--set", "early.warn=0.5").json()["settings"]["compactors"]
-
-    assert (ran.status, ran.err) == (0, "")
-    assert [used[name]["options"]["warn_threshold"] for name in ("early", "now")] == [0.4, 0.6]
-    assert over["early"]["options"]["warn_threshold"] == 0.5
-
-
-def test_options_of_a_rival_that_is_not_compared_are_left_out_and_told(command: Command, samples: Path) -> None:
-    """The note names the file, --quiet leaves it out; on the command line such an option is a mistake."""
-    Path("compactctl.toml").write_text('[set]\nsoft = 0.65\n"early.warn" = 0.4\n')
-    line = ("compare", samples / SHORT, "-c", "none")
-    told = "compactctl.toml: left out, since nothing that is compared has it: early.warn, soft\n"
-    ran = command(*line)
-
-    assert (ran.status, ran.err.endswith(told)) == (0, True), ran.err
-    assert command(*line, "-q").err == ""
-    assert command(*line, "--set", "early.warn=0.4").status == 2
-
-
-def test_an_option_that_a_file_sets_twice_is_refused(command: Command, samples: Path) -> None:
-    """``"early.warn"`` and ``[set.early] warn`` are one option."""
-    Path("compactctl.toml").write_text('[set]\n"early.warn" = 0.4\n[set.early]\nwarn = 0.5\n')
-    ran = command("replay", samples / SHORT, "-n")
-
-    assert ran.status == 2
-    assert "set.early.warn is there twice" in ran.err
-
-
-def test_a_settings_file_that_is_no_text_is_status_2(command: Command, samples: Path) -> None:
-    """Settings that cannot be read are a mistake of the settings, not of the input."""
-    Path("compactctl.toml").write_bytes(b"window = 1000 # \xff\n")
-    ran = command("replay", samples / SHORT, "-n")
-
-    assert ran.status == 2
-    assert "cannot be read as settings" in ran.err
-
-
-def test_a_foreign_project_file_that_is_no_text_stops_nothing(command: Command, samples: Path) -> None:
-    """A pyproject.toml that says nothing of compactctl may hold what it likes."""
-    Path("pyproject.toml").write_bytes(b"[project]\nname = '\xff'\n")
-
-    assert command("replay", samples / SHORT, "-n", "-q").status == 0
-    Path("pyproject.toml").write_bytes(b"[tool.compactctl]\nwindow = 1000 # \xff\n")
-    assert command("replay", samples / SHORT, "-n", "-q").status == 2
-
-
-@pytest.mark.parametrize("given", ["none", "m1"])
-def test_measures_none_is_none_of_them(given: str, command: Command, samples: Path) -> None:
-    """``none`` from file, environment or flag computes no measure, and is shown as it is written."""
-    Path("compactctl.toml").write_text(f'measures = "{given}"\n')
-    (session,) = command("replay", samples / SHORT, "-n", "-f", "json").json()["sessions"]
-    shown = command("config", "show", "--json").json()["settings"]["measures"]["value"]
-
-    assert ({key.partition(".")[0] for key in session["measures"]}, shown) == ({given} - {"none"}, [given])
+    assert (ran.status, ran.out) == (2, "")
+    assert words in ran.err
+    Path("b.json").write_text("\ufeff" + content)
+    assert command(*line).status == 0
