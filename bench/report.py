@@ -39,7 +39,7 @@ def main() -> None:
         state = Path(made)
         quietly(["replay", str(SAMPLES), "--state-dir", str(state), "--quiet"])
         copies(state, sessions)
-        logs = [*state.glob("turns/*"), *state.glob("compaction_records/*")]
+        logs = [*state.glob("turns/*.jsonl"), *state.glob("compaction_records/*")]
         print(f"{sessions} sessions, {sum(log.stat().st_size for log in logs) / 1e6:.0f} MB of lines")
         base = cpu(lambda: decode(logs))
         print(f"{'decode':<10} {base:6.2f} s  1.0")

@@ -181,7 +181,7 @@ def test_only_regular_files_outside_the_store_are_written(command: Command) -> N
     command("replay", SAMPLE, "--measures", "none")
     os.mkfifo("pipe.json")
     Path("folder.json").mkdir()
-    kept = next(Path(".compactctl/turns").iterdir())
+    kept = next(Path(".compactctl/turns").glob("*.jsonl"))
 
     for name in ("pipe.json", "folder.json", kept, ".compactctl/turns/new.json"):
         assert command("inspect", SAMPLE, "-o", name).status == 2, name
@@ -212,7 +212,7 @@ def test_the_store_is_no_input(command: Command) -> None:
     assert "1 state directory" in again.err
     assert "1 state directory" in other.err
     assert len(other.json()["sessions"]) == 1
-    assert command("inspect", next(Path("in/state/turns").iterdir())).status == 2
+    assert command("inspect", next(Path("in/state/turns").glob("*.jsonl"))).status == 2
     assert command("replay", "in", "--state-dir", "in").status == 2
     assert len(command("inspect", "in/**/*.jsonl", "-f", "json").json()["sessions"]) == 1
 

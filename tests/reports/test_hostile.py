@@ -57,7 +57,7 @@ def written(command: Command, state: Path, path: Path, *arguments: str) -> bytes
 @pytest.mark.parametrize("suffix", ["txt", "md", "csv", "html", "svg"])
 def test_no_control_characters(suffix: str, hostile: Path, command: Command, tmp_path: Path) -> None:
     """No format of text holds an escape, a bell, a direction override or a lone surrogate, with or without its text."""
-    name = str(next((hostile / "turns").iterdir()).stem)
+    name = str(next((hostile / "turns").glob("*.jsonl")).stem)
     for arguments in ((), (name,)):
         content = written(command, hostile, tmp_path / f"evil.{suffix}", *arguments).decode()
 

@@ -50,7 +50,7 @@ def test_wrong_arguments(arguments: tuple[str, ...], status: int, said: str, sta
 
 def test_beginning_of_an_id(state: Path, command: Command) -> None:
     """The beginning of an id is enough where it is the only one; else the candidates are listed, status 2."""
-    names = sorted(log.stem for log in (state / "turns").iterdir())
+    names = sorted(log.stem for log in (state / "turns").glob("*.jsonl"))
     shutil.copytree(state, state.parent / "twins", dirs_exist_ok=True)
     twin = state.parent / "twins" / "compaction_records" / f"{names[0][:12]}-twin.jsonl"
     twin.write_bytes(b"")
@@ -85,7 +85,7 @@ def test_incomplete_run_is_never_shown(command: Command, tmp_path: Path) -> None
     """A run without its end line is not counted: it is named on stderr, and status 4 where nothing else is there."""
     state = tmp_path / "state"
     command("replay", "sample_sessions/short-healthy-fix.jsonl", "--state-dir", state, "-q")
-    [log] = (state / "turns").iterdir()
+    [log] = (state / "turns").glob("*.jsonl")
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
     done = command("report", "--state-dir", state)
 
@@ -97,7 +97,7 @@ def test_damaged_line_is_told(state: Path, command: Command, tmp_path: Path) -> 
     """A turn line with a flipped bit is not used, and the file and the line are named."""
     copy = tmp_path / "state"
     shutil.copytree(state, copy)
-    log = next(log for log in sorted((copy / "turns").iterdir()) if log.stat().st_size > 10_000)
+    log = next(log for log in sorted((copy / "turns").glob("*.jsonl")) if log.stat().st_size > 10_000)
     lines = log.read_bytes().splitlines(keepends=True)
     lines[3] = lines[3].replace(b'"tokens":', b'"tokenz":', 1)
     log.write_bytes(b"".join(lines))
@@ -138,7 +138,7 @@ def test_directory_of_pages(state: Path, command: Command, tmp_path: Path) -> No
     site = tmp_path / "site"
     done = command("report", "--state-dir", state, "-q", "-o", f"{site}/")
     names = sorted(path.name for path in site.iterdir())
-    sessions = len(list((state / "turns").iterdir()))
+    sessions = len(list((state / "turns").glob("*.jsonl")))
 
     assert done.returncode == 0, done.stderr
     assert names == ["index.html", *(f"session-{number:05}.html" for number in range(1, sessions + 1))]
@@ -166,7 +166,7 @@ def test_terminal_of_80_columns(state: Path) -> None:
     """On a terminal the tables fit its width, with ids that still tell the sessions apart."""
     plain = on_terminal(state, NO_COLOR="1")
     table = plain.split("Sessions, worst first")[1].split("Tiers")[0].splitlines()[1:-1]
-    names = [log.stem for log in (state / "turns").iterdir()]
+    names = [log.stem for log in (state / "turns").glob("*.jsonl")]
 
     assert "\x1b" not in plain
     assert max(len(line) for line in table) <= 80
