@@ -40,7 +40,7 @@ def report(room: Path, runs: int, sessions: int = 500) -> bool:
     try:
         quietly(["replay", str(SAMPLES), "--state-dir", str(state), "--quiet", "--no-config"])
         copies(state, sessions)
-        logs = [*state.glob("turns/*"), *state.glob("compaction_records/*")]
+        logs = [*state.glob("turns/*.jsonl"), *state.glob("compaction_records/*")]
         made = [
             partial(quietly, ["report", "--state-dir", str(state), "--format", format, "--quiet", "--no-config"])
             for format in FORMATS
