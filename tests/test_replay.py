@@ -182,7 +182,7 @@ def test_a_recorded_replacement_is_the_history() -> None:
     assert [m.content for m in turns[4].view][1:3] == ["kept", "the harness's summary"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(MESSAGES, st.lists(ANY, max_size=3), st.data())
 def test_a_followed_compaction_leaves_nothing_torn(
     messages: list[Message], replacement: list[Message], data: st.DataObject

@@ -224,7 +224,7 @@ def test_clearing_keeps_words() -> None:
     assert view[:3] == messages[:3]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(session_strategy(), st.sampled_from(["view", "write-back"]), st.integers(0, 3))
 def test_what_was_cleared_before_is_not_looked_at_again(messages: list[Message], history: str, keep: int) -> None:
     """Clearing only what is new at each turn gives what clearing the whole history afresh gives."""

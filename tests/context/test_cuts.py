@@ -61,7 +61,7 @@ def test_ranges_keep_calls_with_their_results() -> None:
     assert balanced_ranges(TIDY, 1) == [range(1, 2), range(2, 5), range(5, 7)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(MESSAGES, st.data())
 def test_what_is_kept_behind_a_balanced_cut_is_whole(messages: list[Message], data: st.DataObject) -> None:
     """Behind a balanced cut there is no orphan, and no call without result, that was not one before."""
@@ -73,7 +73,7 @@ def test_what_is_kept_behind_a_balanced_cut_is_whole(messages: list[Message], da
     assert set(unanswered(kept)) <= set(unanswered(messages))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(MESSAGES, st.data())
 def test_the_quick_way_and_the_slow_way_agree(messages: list[Message], data: st.DataObject) -> None:
     """Where every run of results stands behind its calls, looking at roles finds the same cuts as counting does."""

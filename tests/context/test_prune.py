@@ -64,7 +64,7 @@ def test_budgets_that_cannot_fit_are_refused(threshold: int, head: int, tail: in
         ToolResultPruner(threshold, head, tail)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text(max_size=90), max_size=5), st.integers(0, 59), st.integers(0, 59))
 def test_one_pass_is_enough(texts: list[str], head: int, tail: int) -> None:
     """A pruned result is short enough and is not pruned again, however its text is divided into blocks."""

@@ -69,7 +69,7 @@ def change(
             return view.repaired(), repair_orphaned_tool_pairs(plain)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(MESSAGES, st.data())
 def test_a_view_is_what_the_same_list_is(recorded: list[Message], data: st.DataObject) -> None:
     """Chains of cuts, replacements, swaps, growth and repairs give what they give on a plain list."""
@@ -85,7 +85,7 @@ def test_a_view_is_what_the_same_list_is(recorded: list[Message], data: st.DataO
         assert list(older) == before, "a view that others were derived from is another one now"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(MESSAGES, st.data())
 def test_a_repair_after_any_cuts_is_the_repair_of_the_list(recorded: list[Message], data: st.DataObject) -> None:
     """``repaired()`` looks only at the cut where it may, and gives what the whole list's repair gives."""
@@ -103,7 +103,7 @@ def test_a_repair_after_any_cuts_is_the_repair_of_the_list(recorded: list[Messag
     assert list(view.repaired().repaired()) == list(view.repaired())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(WILD, st.integers(-1, 60), st.data())
 def test_large_results_are_those_of_the_list(recorded: list[Message], threshold: int, data: st.DataObject) -> None:
     """The positions of large results are found in every part of a view."""

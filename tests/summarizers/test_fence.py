@@ -248,7 +248,7 @@ def test_ids_and_names_cannot_open_a_line() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(st.sampled_from("#[]<>|: \n\r\u2028\u200b\uff03usertlACSmayniI0"), max_size=60))
 def test_neutral_text_stays_neutral(text: str) -> None:
     """Made harmless once, a text is harmless for good, and the parser finds nothing in it."""

@@ -194,7 +194,7 @@ def test_headings_in_the_users_words_do_not_break_the_form() -> None:
     assert "all" in anchors[AnchorType.USER_INTENT]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.builds(

@@ -64,7 +64,7 @@ def rows(draw: st.DrawFn, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", FIRST)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_any_fields(tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject) -> None:
     """Whatever was in the fields: loading and writing in the neutral format work, and every line of the file stands in

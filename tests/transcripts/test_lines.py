@@ -144,7 +144,7 @@ LINES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(lines=st.lists(LINES, max_size=12), end=st.sampled_from([b"", b"\n"]))
 def test_every_line_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], end: bytes) -> None:
     """Whatever bytes follow a good line, the account adds up to the number of lines, or the refusal has a reason."""

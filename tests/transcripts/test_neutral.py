@@ -64,7 +64,7 @@ def sessions(draw: st.DrawFn) -> Session:
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(session=sessions())
 def test_what_is_written_is_what_is_read(tmp_path_factory: pytest.TempPathFactory, session: Session) -> None:
     """A session survives the way through the neutral format: messages, compactions and what the header says."""
@@ -79,7 +79,7 @@ def test_what_is_written_is_what_is_read(tmp_path_factory: pytest.TempPathFactor
         assert getattr(back, name) == getattr(session, name)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(written=st.lists(sessions(), min_size=1, max_size=3))
 def test_sessions_may_follow_one_another(tmp_path_factory: pytest.TempPathFactory, written: list[Session]) -> None:
     """Neutral files can be joined: each header begins a session."""
@@ -203,7 +203,7 @@ def test_the_model_of_a_dsh_session_without_its_requests_survives(tmp_path: Path
     assert facts(again(session, tmp_path)) == facts(session)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(session=sessions(), model=st.sampled_from(["", "m"]))
 def test_converting_keeps_every_fact(tmp_path_factory: pytest.TempPathFactory, session: Session, model: str) -> None:
     """A session without a model of its own gets none from its replies on the way."""

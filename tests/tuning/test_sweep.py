@@ -64,7 +64,7 @@ def alike(skipped: Outcome, whole: Outcome) -> None:
     assert one.offloaded == other.offloaded
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(
     sessions(),
     st.sampled_from(names("compactctl.compactors")),
@@ -92,7 +92,7 @@ def test_skipping_equals_not_skipping(
     alike(run(bench, made, summarizer=OpaqueSummarizer(), skip=True, figures_only=True), whole)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(["progressive", "harness9"]),
@@ -116,7 +116,7 @@ def test_leaping_equals_not_leaping(
     alike(leapt, whole)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(sessions(), st.lists(st.tuples(st.integers(4, 14), st.integers(14, 19)), min_size=2, max_size=5))
 def test_a_point_does_not_depend_on_the_points_before_it(
     session: Session, thresholds: Sequence[tuple[int, int]]
