@@ -13,9 +13,11 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
 from math import isfinite
-from typing import Any
+from types import CodeType
+from typing import Any, cast
 
 from compactctl.compactors._ask import Answer, taken
 from compactctl.compactors._list_face import ListCompactor, ListFace
@@ -252,10 +254,18 @@ def _module(place: str) -> Any:
     return _module_of_file(place)
 
 
+class _SourceAlone(SourceFileLoader):
+    """Loads a file from its text: bytecode kept beside it is taken for its own by second and size, and may be older."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the file as it is now, and leave nothing beside it."""
+        return cast(CodeType, self.source_to_code(self.get_data(self.path), self.path))
+
+
 def _module_of_file(place: str) -> Any:
     # Files in two folders may have one name, which may be that of a module as well: the path tells them apart.
     name = f"compactctl_user_{sha256_text(place)[:16]}"
-    spec = importlib.util.spec_from_file_location(name, place)
+    spec = importlib.util.spec_from_file_location(name, place, loader=_SourceAlone(name, place))
     if spec is None or spec.loader is None:
         raise UsageError(f"{place!r} could not be imported")
     module = importlib.util.module_from_spec(spec)
