@@ -17,7 +17,7 @@ from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
 from math import isfinite
 from types import CodeType
-from typing import Any, cast
+from typing import Any
 
 from compactctl.compactors._ask import Answer, taken
 from compactctl.compactors._list_face import ListCompactor, ListFace
@@ -259,7 +259,7 @@ class _SourceAlone(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         """Compile the file as it is now, and leave nothing beside it."""
-        return cast(CodeType, self.source_to_code(self.get_data(self.path), self.path))
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def _module_of_file(place: str) -> Any:
@@ -275,7 +275,7 @@ def _module_of_file(place: str) -> Any:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if isinstance(error, FileNotFoundError) and error.filename == spec.origin:
+        if isinstance(error, FileNotFoundError) and error.filename in (place, spec.origin):
             raise MissingPathError(f"no such file: {place!r}") from error
         if isinstance(error, _FAILURES):
             raise UsageError(f"{place!r} could not be imported: {_said(error)}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -213,6 +214,23 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
 
     assert [len(built(spec).compact(SESSION)) for spec in specs] == [3, 4]
     assert len(set(sys.modules) - before) >= 2
+
+
+KEEPS = """
+class Keeps:
+    "Keep {keep}."
+    def compact(self, messages): return messages[-{keep}:]
+"""
+
+
+def test_a_file_is_run_as_it_is_now(tmp_path: Path) -> None:
+    """An edit counts at once, also within the second and as long as before; nothing is left beside the file."""
+    path = tmp_path / "mine.py"
+    for keep in (3, 5):
+        path.write_text(KEEPS.format(keep=keep))
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        assert load_compactor(f"{path}:Keeps").help == f"Keep {keep}."
+    assert [left.name for left in tmp_path.iterdir()] == ["mine.py"]
 
 
 def test_a_file_that_failed_leaves_no_module_behind(tmp_path: Path) -> None:
