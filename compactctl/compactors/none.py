@@ -31,4 +31,4 @@ def _make(options: Mapping[str, Any], session: Session | None, ports: Ports) -> 
     return NoCompactor(ports.meter)
 
 
-COMPACTOR = CompactorSpec("none", "no compaction: the upper bound of recall and of cost", _make)
+COMPACTOR = CompactorSpec("none", "no compaction: all that a model could see, and what that costs", _make)

@@ -141,14 +141,19 @@ class Case:
         cause = shown.cause or shown.turns
         if cause and self.recorded_turns().issuperset(cause):
             return NOT_OURS
-        *others, last = list(dict.fromkeys(way for one in shown.ways if (way := self._way(one)) is not None)) or [
-            NO_WAY
-        ]
+        # Two ways that turn the same option the same way are one.
+        ways: dict[object, str] = {}
+        for way in (way for one in shown.ways if (way := self._way(one)) is not None):
+            ways.setdefault(tuple(_OPTION.findall(way)) or way, way)
+        *others, last = list(ways.values()) or [NO_WAY]
         return f"{', '.join(others)}, or {last}" if others else last
 
     def _way(self, way: str) -> str | None:
         """Give a way in the words of this run; None where it does not lead anywhere."""
         way = _SAFER.sub(lambda match: self._safer(match[1]), _SET.sub(lambda match: self._setting(match[1]), way))
+        # This option of claude-code brings compaction forward and never puts it off.
+        if "pct_override" in way and _LATER.search(way):
+            return None
         if _NOT_HAD in way:
             return None
         if not all(self._leads_on(flag, value) for flag, value in _FLAG.findall(way)):
@@ -200,6 +205,8 @@ NOT_OURS = (
 )
 _NOT_HAD = "\0"
 _SWITCH = re.compile(r"--set (\w+)=true")
+_OPTION = re.compile(r"--set (\w+)=\.\.\.")
+_LATER = re.compile(r"\b(later|less|raise|higher)\b")
 _FLAG = re.compile(r"--([a-z-]+) ([\w-]+)")
 # A safer choice: an option of the tiered compactors, and to others a reason to take the compactor that has them all.
 _SAFER = re.compile(r"--safer (\w+)")
@@ -211,7 +218,7 @@ _MEANT = {
     "warn": ("warn_threshold", *_TRIGGERS),
     "soft": ("soft_threshold", *_TRIGGERS),
     "full": ("full_threshold", *_TRIGGERS),
-    "tail": ("min_tail_messages", "retain_ratio", "keep", "user_tokens", "keep_results"),
+    "tail": ("min_tail_messages", "retain_ratio", "keep", "user_tokens"),
     "offload": ("offload_threshold", "prune_threshold"),
 }
 _SHARES = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold", "threshold_ratio", "share")

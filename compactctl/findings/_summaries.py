@@ -211,7 +211,7 @@ def _unpaid(case: Case) -> Shown | None:
         (
             "offload later (--set warn=...)",
             "summarise later (--set soft=...)",
-            "compact nothing: short sessions need no compaction for the cost (--compactor none)",
+            "compact nothing, since for the cost alone a short session needs no compaction (--compactor none)",
         ),
         turns,
         {"compactions": len(turns)},

@@ -127,7 +127,7 @@ def comparison_text(document: Mapping[str, Any], paper: Paper) -> None:
         paper.line()
     best = any(one["best"] for group in (*(s["compared"] for s in shown), document["overall"]) for one in group)
     footer = [
-        "* the best of a column; none for who failed turns where another failed none" if best else "",
+        "* the best of a column; who failed turns has none where another failed none" if best else "",
         "of full: tokens sent / those sent without compaction",
         "( ) bounds: none is without compaction, truncate drops the oldest",
     ]

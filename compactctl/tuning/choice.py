@@ -333,11 +333,16 @@ class _Choice:
         return self.judged[self.regions.middle(chosen)]
 
     def _flat(self, best: Judged) -> tuple[int, ...]:
-        """Give the points around the best that pass the gates and lose no more than the tolerance against it."""
+        """Give the points around the best that pass the gates and are as good: none loses to it, nor it to one of them.
+
+        Another one that loses less in something else is as good; what is shown need not be the best of all.
+        """
         alike = {
             point.number
             for point in self.judged[: len(self.grid.places)]
-            if not point.broken and all(self._loss(name, point, best) <= self.tolerance for name in self.objectives)
+            if not point.broken
+            and all(self._loss(name, point, best) <= self.tolerance for name in self.objectives)
+            and self._loss(self.prefer, best, point) <= self.tolerance
         }
         around = (region for region in self.regions.of(alike) if best.number in region)
         # The present setting may lie beside the grid: then it has no neighbours, and all that are alike are told.

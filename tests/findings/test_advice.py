@@ -120,3 +120,21 @@ def test_results_that_were_spilled_are_not_offloaded_again(scene: Scene) -> None
     batch = [scene.system(), scene.user(), *scene.batch(10, 0, body=spilled), scene.end()]
     jump = scene.judge(batch, window=10_000).finding("jump-to-emergency")
     assert jump.figures["offload_enough"] == 0
+
+
+@pytest.mark.parametrize("window", [12_000, 20_000, 40_000])
+def test_claude_code_is_not_advised_to_put_off_what_it_can_only_bring_forward(scene: Scene, window: int) -> None:
+    """Its override only lowers the threshold, and its option of results to keep belongs to another mechanism."""
+    judged = scene.judge(growing(scene, 60), "claude-code", window=window, output_reserve=2_000)
+    for finding in judged.findings:
+        assert not re.search(r"(later|less|raise)[^,]*pct_override", finding.advice), finding.advice
+        assert "keep_results" not in finding.advice
+
+
+def test_an_advice_names_an_option_once(scene: Scene) -> None:
+    """Two thresholds of the tiered compactors are one of dsh: what to do with it is said once."""
+    for name in ("dsh", "codex", "claude-code", "progressive"):
+        for history in ("view", "write-back"):
+            for finding in scene.judge(growing(scene, 60), name, history=history).findings:
+                named = re.findall(r"--set (\w+)=\.\.\.", finding.advice)
+                assert len(named) == len(set(named)), finding.advice

@@ -398,6 +398,17 @@ def test_the_middle_of_a_plateau_is_recommended_and_the_plateau_is_shown() -> No
     assert result.recommendation.flat == (1, 2, 3)
 
 
+def test_what_is_as_good_is_no_better_either() -> None:
+    """Beside a setting that is shown for its trade, a much cheaper one is not called as good as it is."""
+    # The present setting, point 0, has a fault; both others lose recall, point 1 a little less than point 2.
+    faults = [5, 0, 0, 0, 0]
+    cost = [1.0, 0.8, 0.7, 0.9, 0.9]
+    recall = [0.9, 0.7, 0.699, 0.5, 0.5]
+    result = decided(lambda point, at: row(cost[point], recall[point], faults=faults[point]))
+    assert (result.recommendation.number, result.recommendation.best) == (None, 1)
+    assert result.recommendation.flat == (1,)
+
+
 def test_the_flat_region_is_connected() -> None:
     """A point that is as good by chance, but beyond a ridge, is not part of the flat region."""
     cost = [1.0, 0.5, 0.9, 0.5, 0.9]
