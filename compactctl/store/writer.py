@@ -108,7 +108,8 @@ class RunWriter:
         return log
 
     def _next_counter(self, prefix: str) -> int:
-        highest = 0
+        """Give the number of the next run with this prefix: records of a run whose turns were lost keep its number."""
+        runs = [str(row.get("run")) for row in self._record_log.rows()]
         for row in self._turn_log.rows():
             if row.get("event") != START:
                 continue
@@ -117,10 +118,10 @@ class RunWriter:
                     f"{self._turn_log.path!r} holds session {row.get('session_id')!r}, which this system cannot tell "
                     f"from {self.session_id!r}: use another --state-dir"
                 )
-            head, _, counter = str(row.get("run")).rpartition("-")
-            if head == prefix and counter.isdecimal():
-                highest = max(highest, int(counter))
-        return highest + 1
+            runs.append(str(row.get("run")))
+        parts = [run.rpartition("-") for run in runs]
+        numbers = [int(counter) for head, _, counter in parts if head == prefix and counter.isdecimal()]
+        return max(numbers, default=0) + 1
 
     def offloader(
         self,

@@ -336,3 +336,16 @@ def test_a_replay_says_where_it_kept_its_results_and_looks_at_nothing_else(comma
 
     assert ran.status == 0, ran.err
     assert ran.err.splitlines()[-1] == "results, records and turns: .compactctl"
+
+
+def test_a_run_never_takes_the_name_of_another(command: Command, samples: Path) -> None:
+    """Where the turns of a run were lost and its records are left, the next one has a number of its own."""
+    line = ("replay", samples / "parallel-reads-split-by-the-tail.jsonl", "--window", "5000", "-f", "json")
+    first = command(*line).json()["sessions"][0]["run"]
+    for log in Path(".compactctl/turns").iterdir():
+        log.unlink()
+    second = command(*line).json()["sessions"][0]["run"]
+    assert (first.rpartition("-")[2], second.rpartition("-")[2]) == ("1", "2")
+    verified = command("verify")
+    assert f"run {first} has no start line" in verified.out
+    assert second not in verified.out
