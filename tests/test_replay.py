@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,13 +33,16 @@ from compactctl.compactors._list_face import record_of
 from compactctl.compactors.none import NoCompactor
 from compactctl.compactors.token_budget import TokenBudgetCompactor
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.ports import CompactorSpec, RecordedMode
-from compactctl.registry import plugin
+from compactctl.ports import CompactorSpec, HistoryMode, RecordedMode
+from compactctl.registry import plugin, plugins
 from compactctl.replay import Limits
 from compactctl.runs import Outcome, Setup, Window, Workbench, run
+from compactctl.summarizers.stub import SUMMARIZER as STUB
 from tests.context.strategies import ANY, MESSAGES
 
 REAL = Path(__file__).parents[2] / "shared" / "sessions"
+SAMPLES = Path(__file__).parents[1] / "sample_sessions"
+SPECS = plugins("compactctl.compactors", CompactorSpec)
 
 
 class Says:
@@ -338,3 +343,52 @@ def test_what_was_followed_is_what_was_sent(name: str) -> None:
     outcome = run(Workbench(session, Window(200_000, "flag")), setup, summarizer=None, measures=["m2"])
 
     assert all(point.simulated == point.recorded for point in outcome.occupancy)
+
+
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """Keep the collector from running meanwhile, and fail where something was left for it."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def test_a_cycle_is_noticed() -> None:
+    """The guard of the next test sees a thing that holds itself."""
+
+    def hold_itself() -> None:
+        loop: list[object] = []
+        loop.append(loop)
+
+    with pytest.raises(AssertionError), nothing_collected():
+        hold_itself()
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_replay_leaves_nothing_for_a_collector(name: str) -> None:
+    """The commands run without one: ten thousand replays of a session take no more memory than two."""
+    spec = SPECS[name]
+    summarizer = STUB.make({option.name: option.default for option in STUB.options}, None)
+    options = {option.name: option.default for option in spec.options}
+    benches = [
+        Workbench(session, Window(window, "flag"))
+        for path in sorted(SAMPLES.glob("*.jsonl"))
+        for session in load(path)
+        for window in (20_000, 40_000)
+    ]
+
+    def replay_all() -> None:
+        for bench in benches:
+            for history in HistoryMode:
+                run(bench, Setup(spec, options, history=history), summarizer=summarizer)
+                run(bench, Setup(spec, options, history=history), summarizer=summarizer, measures=(), skip=True)
+
+    replay_all()
+    with nothing_collected():
+        replay_all()

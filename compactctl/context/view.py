@@ -333,7 +333,10 @@ class View(Sequence[Message]):
             if self._seam is None:
                 return self
             if self._repaired is None:
-                self._repaired = self._repaired_at(*self._seam)
+                repaired = self._repaired_at(*self._seam)
+                if repaired is self:  # kept in itself it would never be given back: no collector runs
+                    return self
+                self._repaired = repaired
             return self._repaired
         items = self.items()
         kept = walk_pairs(items, lambda item: item.message, self._stand_in)
