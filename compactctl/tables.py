@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from functools import cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from compactctl.errors import SettingsError
@@ -108,6 +107,8 @@ def _own_prices(model: str, given: Any) -> Prices:
 
 
 def _source() -> str:
+    from importlib.metadata import version
+
     return f"genai-prices {version('genai-prices')}"
 
 

@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ import orjson
 import compactctl
 from compactctl.cli._summarizer import failed_records
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
-from compactctl.cli._workers import FORKS, shared_out
 from compactctl.compactors._user import GROUP, PACKAGE
 from compactctl.errors import CompactctlError, StoreError, plain
 from compactctl.measures._spec import Measured
@@ -208,6 +206,8 @@ def _code_of(text: str) -> str:
         return ""
     place = text.rpartition(":")[0]
     if not place:
+        from importlib.metadata import entry_points
+
         place = next((point.module for point in entry_points(group=GROUP) if point.name == text), text)
     try:
         if not place.endswith(".py"):
@@ -265,6 +265,9 @@ def _here(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task]) -> Ite
 
 
 def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
+    # It takes a while to import what this stands on.
+    from compactctl.cli._workers import FORKS, shared_out
+
     bench = _Bench(sessions, plan)
     # What the first replay of a session works out, forked processes share.
     if FORKS and tasks[0].session == tasks[1].session and tasks[0].last - tasks[0].first == 1:

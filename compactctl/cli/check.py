@@ -13,8 +13,9 @@ import typer
 
 from compactctl.budgets import Budget, Level, judge, parse_budgets
 from compactctl.cli import _options as opt
-from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._batch import each_session
 from compactctl.cli._decide import decision_targets
+from compactctl.cli._hands import Failed
 from compactctl.cli._judge import Baseline, JudgedSession, differences, read_baseline, refuse_weaker, write_baseline
 from compactctl.cli._output import write
 from compactctl.cli._say import Told, input_notes, note, notes, problems, progress

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from compactctl.cli import _options as opt
-from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._batch import each_session
+from compactctl.cli._hands import Failed
 from compactctl.cli._output import write_file
 from compactctl.cli._say import Told, input_notes, note, problems, progress
 from compactctl.cli._settings_file import SHAPING, toml_value

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from compactctl.cli import _options as opt
-from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._batch import each_session
 from compactctl.cli._decide import decision_targets
+from compactctl.cli._hands import Failed
 from compactctl.cli._output import write
 from compactctl.cli._say import notes, problems, progress, tell_left_out
 from compactctl.cli._work import window_of

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compactctl.cli import _options as opt
-from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._batch import each_session
+from compactctl.cli._hands import Failed
 from compactctl.cli._output import on_terminal, targets, terminal_paper, write
 from compactctl.cli._say import note, notes, problems, progress, tell_left_out
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in

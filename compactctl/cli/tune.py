@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compactctl.cli import _options as opt
-from compactctl.cli._batch import Failed, each_session
+from compactctl.cli._batch import each_session
 from compactctl.cli._decide import decision_targets
+from compactctl.cli._hands import Failed
 from compactctl.cli._output import write, write_file
 from compactctl.cli._say import Told, input_notes, note, problems
 from compactctl.cli._summarizer import announce, bill, failed_summaries

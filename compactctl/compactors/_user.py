@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import entry_points
 from math import isfinite
 from types import CodeType
 from typing import Any
@@ -64,16 +63,19 @@ def load_compactor(text: str) -> CompactorSpec:
     place, colon, attribute = text.rpartition(":")
     if colon and place and attribute.isidentifier():
         return as_spec(_attribute(_module(place), attribute, text), text)
+    if text in names(PACKAGE):
+        return plugin(PACKAGE, CompactorSpec, text, "compactor")
+    # Looking through all that is installed takes longer than all else here.
+    from importlib.metadata import entry_points
+
     offered = {point.name: point for point in entry_points(group=GROUP)}
-    if text in offered and text not in names(PACKAGE):
-        try:
-            found = offered[text].load()
-        except _FAILURES as error:
-            raise UsageError(f"the compactor {text!r} could not be imported: {_said(error)}") from error
-        return as_spec(found, text)
-    if text not in names(PACKAGE):
+    if text not in offered:
         raise unknown("compactor", text, [*names(PACKAGE), *offered, "module:Class", "path.py:Class"])
-    return plugin(PACKAGE, CompactorSpec, text, "compactor")
+    try:
+        found = offered[text].load()
+    except _FAILURES as error:
+        raise UsageError(f"the compactor {text!r} could not be imported: {_said(error)}") from error
+    return as_spec(found, text)
 
 
 def as_spec(found: Any, name: str) -> CompactorSpec:

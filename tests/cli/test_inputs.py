@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactctl.cli._batch import Failed, Worker
+from compactctl.cli._hands import Failed, Worker
 from compactctl.transcripts import find_inputs
 from tests.cli.conftest import Command
 
