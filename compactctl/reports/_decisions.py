@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from compactctl.reports._columns import Column, Table
 from compactctl.reports._paper import Paper
-from compactctl.reports._tables import Column, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

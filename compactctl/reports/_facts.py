@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compactctl.reports._columns import Column, Table
 from compactctl.reports._safe import safe
-from compactctl.reports._tables import Column, Table
 from compactctl.reports._words import quantity
 
 COLUMNS = (

@@ -7,33 +7,15 @@ not change within a schema version; new ones come at the end. Measures are colum
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from compactctl.errors import UsageError
+from compactctl.reports._columns import Column, Table
 from compactctl.reports._figures import meanings
 from compactctl.reports._overview import SENT, figure, real_sent_without
 from compactctl.reports._stored import StoredSession
 
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its name, the type of its values (None beside it where not known) and what they mean."""
-
-    name: str
-    type: type
-    help: str
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows under columns, ready to be written or made a DataFrame."""
-
-    name: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Any, ...], ...]
 
 
 _IDENTITY = (

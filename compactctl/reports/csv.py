@@ -7,11 +7,12 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from compactctl.reports._columns import Table
 from compactctl.reports._decisions import decision_table
 from compactctl.reports._facts import facts_table
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
-from compactctl.reports._tables import Table, table
+from compactctl.reports._tables import table
 
 # A cell that begins with one of these is a formula to some spreadsheet; the last four are their full-width forms.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
