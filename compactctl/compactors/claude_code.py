@@ -17,7 +17,7 @@ from compactctl.context.lived import as_cleared
 from compactctl.context.view import View
 from compactctl.context.weights import weight_reaching
 from compactctl.errors import SummarizerError
-from compactctl.meters._recorded import first_break
+from compactctl.meters._recorded import first_break, first_full
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.model import (
     USER,
@@ -140,8 +140,8 @@ class ClaudeCodeCompactor(ListFace):
             # The replay itself follows what was recorded.
             self._lived_through = None
             return view
-        if view.turn > self._recorded_until:
-            return view if view.pristine == Standing.RECORDED else view.standing(Standing.CHANGED)
+        if view.turn >= self._recorded_until:
+            return view.standing(Standing.LIVED) if view.pristine == Standing.SENT else view
         if view.pristine != Standing.SENT:
             self._waiting = list(self._lived_through)
             view = view.standing(Standing.SENT)
@@ -311,9 +311,7 @@ def _recorded_until(session: Session | None) -> int:
     """
     if session is None:
         return 0
-    if session.harness != "claude-code":
-        return first_break(session)
-    return min((c.before_model_call for c in session.compactions if c.kind == "full"), default=session.model_calls)
+    return first_full(session) if session.harness == "claude-code" else first_break(session)
 
 
 def _lived_through(session: Session | None, until: int) -> tuple[RecordedCompaction, ...] | None:

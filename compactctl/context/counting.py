@@ -17,6 +17,7 @@ class Standing(IntEnum):
     CHANGED = 0  # nobody ever sent it
     RECORDED = 1  # all that was recorded, as if the harness had never compacted
     SENT = 2  # what the harness sent, its own compactions included, also those that left no record
+    LIVED = 3  # that, grown on since the harness compacted all of it, which this replay leaves out
 
 
 class MeterContext(Struct, frozen=True, gc=False):

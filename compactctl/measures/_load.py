@@ -88,7 +88,7 @@ def _load(trace: Trace) -> Load:
                 shared = meter.tokens(scale.weight_before(view, common), MeterContext(turn, False))
                 given = span.before
                 acted = given is None or given.generation != view.generation
-                if last.pristine == Standing.SENT:
+                if last.pristine in (Standing.SENT, Standing.LIVED):
                     # What this turn's own prompt says is what the harness made of it, so the last one is added to.
                     was, is_now = (meter.tokens(last_fixed + weights[at], NOT_SENT) for at in (turn - 1, turn))
                     grown = sent[-1] + is_now - was

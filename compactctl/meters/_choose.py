@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from compactctl.context.counting import Meter, MeterContext
+from functools import cached_property
+from itertools import accumulate
+
+from compactctl.context.counting import Meter, MeterContext, Standing
 from compactctl.meters._fit import Calibrated, fit_usage
 from compactctl.meters._recorded import Timeline
-from compactctl.model import Message, Session
+from compactctl.model import Message, Origin, Session
 
 
 class Recorded:
     """Real tokens: the recorded prompt of a turn where the view is what was really sent, the fit for every other view.
 
+    Of a view that was really sent up to some turn and only grew since, the last prompt counts, and the fit of the rest.
     Unlike the meter ``usage`` it looks at the call of the turn itself, which no harness knows before it is made.
     """
 
@@ -19,7 +23,14 @@ class Recorded:
 
     def __init__(self, session: Session, fallback: Calibrated) -> None:
         self.fallback = fallback
+        self._messages = session.messages
         self._timeline = Timeline(session)
+
+    @cached_property
+    def _prefix(self) -> list[int]:
+        """Running weights of the recorded messages; what the harness put in when it compacted weighs nothing."""
+        own = (0 if m.origin is Origin.RECORDED_SUMMARY else self.weigh(m) for m in self._messages)
+        return list(accumulate(own, initial=0))
 
     def weigh(self, message: Message) -> int:
         """Give the weight of a message under the fit."""
@@ -28,7 +39,14 @@ class Recorded:
     def tokens(self, weight: int, context: MeterContext) -> int:
         """Give the recorded prompt of the turn, else what the fit says."""
         call = self._timeline.own(context.turn, context.pristine)
-        return self.fallback.tokens(weight, context) if call is None else call.usage.prompt
+        if call is not None:
+            return call.usage.prompt
+        whole = self.fallback.tokens(weight, context)
+        last = self._timeline.last(context.turn, Standing.LIVED) if context.pristine == Standing.LIVED else None
+        if last is None:
+            return whole
+        grown = self._prefix[self._timeline.index(context.turn)] - self._prefix[last.index]
+        return last.usage.prompt + whole - self.fallback.tokens(weight - grown, context)
 
 
 class WithOverhead:

@@ -87,11 +87,17 @@ def first_break(session: Session) -> int:
     return min(*calls, *recorded, session.model_calls, session.model_calls)
 
 
+def first_full(session: Session) -> int:
+    """Give the turn before which a full compaction was first recorded; the number of turns for none."""
+    return min((c.before_model_call for c in session.compactions if c.kind == "full"), default=session.model_calls)
+
+
 class Timeline:
     """The recorded prompts of a session by turn, for views that are still the history in which they were recorded.
 
     The whole history was sent up to the first compaction of any kind, recorded or seen as a fall of the prompt; from
-    there on recorded usage says nothing about it. A view that is what the harness really sent has all of its usage.
+    there on recorded usage says nothing about it. A view that is what the harness really sent has all of its usage, and
+    one that grew on from there has that of before the first full compaction.
     """
 
     def __init__(self, session: Session) -> None:
@@ -102,6 +108,7 @@ class Timeline:
                 self._usage[call.turn] = call
                 self._context[call.turn] = segment.context
         self._resets = sorted(compaction.at for compaction in session.compactions)
+        self._until = first_full(session)
         self.calls = [i for i, message in enumerate(session.messages) if message.role == ASSISTANT]
         self._messages = len(session.messages)
         self._last: list[int | None] = []
@@ -114,15 +121,16 @@ class Timeline:
     def own(self, turn: int, standing: int) -> Call | None:
         """Give the call of a turn itself where its prompt is the history of that turn; None where it is not."""
         call = self._usage.get(turn)
-        return call if call is not None and _is_real(self._context[turn], standing) else None
+        return call if call is not None and self._is_real(turn, standing) else None
 
     def last(self, turn: int, standing: int) -> Call | None:
         """Give the last recorded call before a turn where the history of the turn only grew since; None otherwise."""
+        if standing == Standing.LIVED:
+            turn = min(turn, self._until)
         before = self._last[turn] if turn < len(self._last) else None
-        if before is None or self._resets_before(turn) != self._resets_before(before):
+        if before is None or (standing != Standing.LIVED and self._resets_before(turn) != self._resets_before(before)):
             return None
-        call = self._usage[before]
-        return call if _is_real(self._context[before], standing) else None
+        return self._usage[before] if self._is_real(before, standing) else None
 
     def index(self, turn: int) -> int:
         """Give the index of the message of a turn; behind the last turn, the number of messages."""
@@ -131,6 +139,7 @@ class Timeline:
     def _resets_before(self, turn: int) -> int:
         return bisect_left(self._resets, self.index(turn) + 1)
 
-
-def _is_real(context: int, standing: int) -> bool:
-    return standing == Standing.SENT or (bool(standing) and context == 0)
+    def _is_real(self, turn: int, standing: int) -> bool:
+        if standing == Standing.LIVED:
+            return turn < self._until
+        return standing == Standing.SENT or (bool(standing) and self._context[turn] == 0)

@@ -14,7 +14,7 @@ from compactctl.meters._bytes import message_bytes
 from compactctl.meters._fit import ASSUMED_BYTES, Calibrated, Fit, fit_usage
 from compactctl.meters._images import IMAGE_TOKENS, image_count
 from compactctl.meters._recorded import Timeline
-from compactctl.model import Message, Session
+from compactctl.model import Message, Origin, Session
 from compactctl.ports import MeterSpec, RankSource
 
 
@@ -27,9 +27,7 @@ class UsageMeter:
         self.fallback = fallback
         self.steady = not fallback.fit.segments
         self._timeline = Timeline(session)
-        self._estimates = list(
-            accumulate((message_bytes(m) + 4 * IMAGE_TOKENS * image_count(m) for m in session.messages), initial=0)
-        )
+        self._estimates = list(accumulate(map(_estimated, session.messages), initial=0))
 
     def weigh(self, message: Message) -> int:
         """Give the weight of a message under the fit."""
@@ -50,6 +48,13 @@ class UsageMeter:
         reply = max(call.usage.output, (estimates[call.index + 1] - estimates[call.index]) // 4)
         after = estimates[self._timeline.index(context.turn)] - estimates[call.index + 1]
         return call.usage.prompt + reply + after // 4
+
+
+def _estimated(message: Message) -> int:
+    """Give the bytes that a message counts for; what a harness put in when it compacted never grew a view."""
+    if message.origin is Origin.RECORDED_SUMMARY:
+        return 0
+    return message_bytes(message) + 4 * IMAGE_TOKENS * image_count(message)
 
 
 def _make(session: Session | None, ranks: RankSource | None = None) -> UsageMeter:

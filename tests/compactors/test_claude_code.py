@@ -292,6 +292,25 @@ def test_the_view_is_what_it_decides_by() -> None:
     assert (followed.failed_turns, followed.compactions) == (0, [])
 
 
+def test_a_recorded_compaction_that_is_left_out_leaves_prompts_as_they_were() -> None:
+    """Where the harness compacted all of it and this replay did not, the small prompts from there on are another view's.
+
+    The prompt fell to 9,000 without a record, so that views are followed as they were sent. Each turn adds 400 bytes:
+    the turn of the compaction has the last prompt, 9,100, and 400 / 4; the summary that it left is in no view.
+    """
+    prompts = [12_000, 9000, 9100, 2000, 2100]
+    messages = [m for prompt in prompts for m in (task(400), Message(ASSISTANT, "", usage=Usage(prompt, 0)))]
+    messages.insert(6, Message(USER, "x" * 8000, origin=Origin.RECORDED_SUMMARY))
+    compactions = (RecordedCompaction("full", "auto", 6, 3),)
+    session = Session("s", tuple(messages), harness="claude-code", compactions=compactions)
+    setup = Setup(COMPACTOR, {option.name: option.default for option in COMPACTOR.options})
+    outcome = run(Workbench(session, Window(200_000, "table")), setup, summarizer=OpaqueSummarizer(), measures=["m1"])
+
+    assert [point.simulated for point in outcome.occupancy] == [12_000, 9000, 9100, 9200, 9300]
+    assert [(span.turn, span.view.tokens) for span in outcome.spans[1:]] == [(3, 9200)]
+    assert outcome.tally.compactions == []
+
+
 def test_another_meter_is_asked_for_everything() -> None:
     """Under --meter the compactor decides by that meter alone."""
     messages = [task(400), Message(ASSISTANT, "", usage=Usage(9000, 0)), task(400), Message(ASSISTANT, "")]
