@@ -293,7 +293,7 @@ def test_the_view_is_what_it_decides_by() -> None:
 
 
 def test_a_recorded_compaction_that_is_left_out_leaves_prompts_as_they_were() -> None:
-    """Where the harness compacted all of it and this replay did not, the small prompts from there on are another view's.
+    """Where the harness compacted and this replay did not, the small prompts from there on are another view's.
 
     The prompt fell to 9,000 without a record, so that views are followed as they were sent. Each turn adds 400 bytes:
     the turn of the compaction has the last prompt, 9,100, and 400 / 4; the summary that it left is in no view.
