@@ -128,7 +128,8 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
     records = [record for _, record in summaries(trace)]
     asked = asked_of(trace)
     read, written = sum(call.read for call in asked), sum(call.written for call in asked)
-    none = Measured(None, "the summarizer was never asked")
+    refused = any(record.summary_failed for span in trace.spans for record in span.records)
+    none = Measured(None, "every summary that was asked for failed" if refused else "the summarizer was never asked")
     found = {
         CALLS: Measured(len(asked)),
         RATE: share(100 * len(asked), trace.turns, "no model call"),

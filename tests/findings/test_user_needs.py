@@ -62,6 +62,8 @@ def test_07_summaries_that_fail_again_and_again_are_counted(scene: Scene) -> Non
     assert ill.finding("summary-failed").figures["failures"] == (ill.value("m8.turns_soft") or 0) + (
         ill.value("m8.turns_full") or 0
     )
+    assert ill.measured["m4.largest_input"].reason == "every summary that was asked for failed"
+    assert scene.judge(growing(scene), "none").measured["m4.largest_input"].reason == "the summarizer was never asked"
     breaker = scene.judge(growing(scene, 60, 1600), "claude-code", window=40_000, reserve=0, summarizer=Told(None))
     assert {"summary-failed", "fallback-did-nothing", "gave-up"} <= breaker.ids()
     assert "summary-failed" not in scene.judge(growing(scene), history="view", summarizer=Told(GOOD)).ids()
