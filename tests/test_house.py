@@ -25,7 +25,7 @@ FLOORS = [
     {"compactors", "measures"},
     {"replay"},
     {"findings", "budgets"},
-    {"bound"},
+    {"bound", "tally"},
     {"runs", "contract"},
     {"tuning"},
     {"transcripts", "summarizers", "store", "reports", "tables"},

@@ -12,7 +12,8 @@ from typing import Any
 
 import compactctl
 from compactctl.model import CompactionRecord, Tier
-from compactctl.runs import LEAPT, Outcome, Tally, settings_hash
+from compactctl.runs import Outcome, settings_hash
+from compactctl.tally import LEAPT, Tally
 
 SCHEMA_VERSION = 1
 # What a summary writes under an anchor's heading where it has nothing to say.
