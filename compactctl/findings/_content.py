@@ -50,7 +50,7 @@ def _no_user(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{times(len(turns), 'view')} without any message of a user, {at_turns(turns)}",
-        (*_KEEP_TASK, "keep more (--set tail=...)"),
+        (*_KEEP_TASK, "keep more (--raise tail)"),
         turns,
         {"turns": len(turns)},
     )
@@ -81,7 +81,7 @@ def _unread_lost(case: Case) -> Shown | None:
     return Shown(
         f"{times(lost, 'result')} gone before the model had seen them, {at_turns(turns)}",
         (
-            "keep whole batches: a larger tail (--set tail=...)",
+            "keep whole batches: a larger tail (--raise tail)",
             "cut only where tool calls balance (--safer balanced_cuts)",
         ),
         turns,
@@ -97,7 +97,7 @@ def _unread_cut(case: Case) -> Shown | None:
     turns = tuple(unread.turn for unread in found)
     return Shown(
         f"{times(cut, 'result')} shortened before the model had seen them whole, {at_turns(turns)}",
-        ("raise the size at which results are cut (--set offload=...)", "spare the newest results (--set tail=...)"),
+        ("raise the size at which results are cut (--raise offload)", "spare the newest results (--raise tail)"),
         turns,
         {"results": cut},
     )
@@ -138,7 +138,7 @@ def _task_gone(case: Case) -> Shown | None:
         return None
     return Shown(
         "the user's first message, which is mostly the task, is not in the last view",
-        (*_KEEP_TASK, "compact less (--set full=...)"),
+        (*_KEEP_TASK, "compact less (--raise full)"),
         (),
         {"user_tokens_kept": case.value("m7.user_tokens_kept")},
         # What a summary still tells of the task may be enough; a truncation leaves nothing of it.
@@ -234,7 +234,7 @@ def _drift(case: Case) -> Shown | None:
         return None
     return Shown(
         f"from one summary to the next {share:.0%} of the names are lost",
-        ("allow longer summaries (--summary-tokens N)", "summarise less often (--set soft=...)"),
+        ("allow longer summaries (--summary-tokens N)", "summarise less often (--raise soft)"),
         (),
         {"drift": share},
     )

@@ -61,8 +61,9 @@ class Situation:
 class Shown:
     """What a rule found: a sentence, the ways out, the turns and the figures.
 
-    Each way is a clause that may name flags; those that do not fit the run are left out (``Case.advice``). ``cause``
-    are the turns of the compactions that did it, where these are not ``turns``.
+    Each way is a clause that may name flags; those that do not fit the run are left out (``Case.advice``). An option is
+    turned by ``--raise NAME`` or ``--lower NAME``, a safer choice is ``--safer NAME``. ``cause`` are the turns of the
+    compactions that did it, where these are not ``turns``.
     """
 
     message: str
@@ -143,17 +144,18 @@ class Case:
             return NOT_OURS
         # Two ways that turn the same option the same way are one.
         ways: dict[object, str] = {}
-        for way in (way for one in shown.ways if (way := self._way(one)) is not None):
-            ways.setdefault(tuple(_OPTION.findall(way)) or way, way)
+        for one in shown.ways:
+            way = self._way(one)
+            if way is not None:
+                turned = tuple((turn, self._own(meant)) for turn, meant in _TURN.findall(one))
+                ways.setdefault(turned or way, way)
         *others, last = list(ways.values()) or [NO_WAY]
         return f"{', '.join(others)}, or {last}" if others else last
 
     def _way(self, way: str) -> str | None:
         """Give a way in the words of this run; None where it does not lead anywhere."""
-        way = _SAFER.sub(lambda match: self._safer(match[1]), _SET.sub(lambda match: self._setting(match[1]), way))
-        # This option of claude-code brings compaction forward and never puts it off.
-        if "pct_override" in way and _LATER.search(way):
-            return None
+        way = _TURN.sub(lambda match: self._turned(match[1], match[2]), way)
+        way = _SAFER.sub(lambda match: self._safer(match[1]), way)
         if _NOT_HAD in way:
             return None
         if not all(self._leads_on(flag, value) for flag, value in _FLAG.findall(way)):
@@ -180,13 +182,18 @@ class Case:
                 return now.meter not in COUNTS_TRULY
         return True
 
-    def _setting(self, meant: str) -> str:
-        options = self.trace.options
-        own = next((name for name in _MEANT[meant] if name in options), "")
+    def _own(self, meant: str) -> str:
+        """Give the name that this compactor has for an option; empty where it has none."""
+        return next((name for name in _MEANT.get(meant, (meant,)) if name in self.trace.options), "")
+
+    def _turned(self, turn: str, meant: str) -> str:
+        """Give the flag that raises or lowers an option."""
+        own = self._own(meant)
         # What never compacts by itself has no use for another trigger.
-        if own in _TRIGGERS and options.get("auto") is False:
+        idle = own in _TRIGGERS and self.trace.options.get("auto") is False
+        if not own or idle or (turn == "raise" and own in _NEVER_RAISES):
             return _NOT_HAD
-        return f"--set {meant if own == _MEANT[meant][0] else own}=..." if own else _NOT_HAD
+        return f"--set {meant if own == _MEANT.get(meant, (own,))[0] else own}=..."
 
     def _safer(self, option: str) -> str:
         options = self.trace.options
@@ -205,14 +212,14 @@ NOT_OURS = (
 )
 _NOT_HAD = "\0"
 _SWITCH = re.compile(r"--set (\w+)=true")
-_OPTION = re.compile(r"--set (\w+)=\.\.\.")
-_LATER = re.compile(r"\b(later|less|raise|higher)\b")
 _FLAG = re.compile(r"--([a-z-]+) ([\w-]+)")
 # A safer choice: an option of the tiered compactors, and to others a reason to take the compactor that has them all.
 _SAFER = re.compile(r"--safer (\w+)")
 _SAFE_VALUES = {"preview_bytes": "1000", "target": "0.5"}
-_SET = re.compile(r"--set (warn|soft|full|tail|offload)=\.\.\.")
+_TURN = re.compile(r"--(raise|lower) (\w+)")
 _TRIGGERS = ("threshold_ratio", "share", "trigger", "pct_override", "max_tokens", "max_messages")
+# An option that brings compaction forward and never puts it off.
+_NEVER_RAISES = ("pct_override",)
 # What each short form stands for, first in the tiered compactors, then in the others.
 _MEANT = {
     "warn": ("warn_threshold", *_TRIGGERS),

@@ -35,7 +35,7 @@ def _permanent(case: Case) -> Shown | None:
     if not case.writes_back:
         message += ": the history only grows, and each turn truncates it afresh"
         return Shown(message, (_WRITE_BACK,), turns, figures)
-    return Shown(message, ("lower what is kept (--set tail=...)",), turns, figures)
+    return Shown(message, ("lower what is kept (--lower tail)",), turns, figures)
 
 
 def _emergency(case: Case) -> Shown | None:
@@ -46,7 +46,7 @@ def _emergency(case: Case) -> Shown | None:
     start, length = max(runs, key=lambda run: run[1])
     return Shown(
         f"{length:,} Emergency turns in a row from turn {start} on",
-        ("summarise earlier (--set full=...)", "keep less (--set tail=...)"),
+        ("summarise earlier (--lower full)", "keep less (--lower tail)"),
         tuple(range(start, start + length)),
         {"longest_run": length},
     )
@@ -106,7 +106,7 @@ def _spiral(case: Case) -> Shown | None:
     near = {turn for one, two in itertools.pairwise(hard) if two - one <= NEAR for turn in (one, two)}
     turns = tuple(sorted(near))
     refill = _refill(case, turns)
-    ways: tuple[str, ...] = ("leave more room: keep less (--set tail=...)", "compact harder earlier (--set full=...)")
+    ways: tuple[str, ...] = ("leave more room: keep less (--lower tail)", "compact harder earlier (--lower full)")
     if not case.writes_back:
         ways = (_WRITE_BACK,)
     return Shown(
@@ -148,7 +148,7 @@ def _no_progress(case: Case) -> Shown | None:
     idle = tuple(c.turn for c in compactions_of(case.trace) if c.freed < PROGRESS)
     return Shown(
         f"{times(len(idle), 'compaction')} freed less than {PROGRESS:.0%} of the view, {at_turns(idle)}",
-        ("offload more (--set offload=...)", "keep less (--set tail=...)", "begin later (--set warn=...)"),
+        ("offload more (--lower offload)", "keep less (--lower tail)", "begin later (--raise warn)"),
         idle,
         {"compactions": len(idle)},
     )
@@ -181,7 +181,7 @@ def _headroom(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(tight), 'compaction')} ended just below the threshold of {level:,.0f} tokens or above it, "
         f"{at_turns(tight)}: the next one is near",
-        ("leave more room: a target below the trigger (--safer target)", "keep less (--set tail=...)"),
+        ("leave more room: a target below the trigger (--safer target)", "keep less (--lower tail)"),
         tight,
         {"compactions": len(tight), "threshold": level},
     )
@@ -199,7 +199,7 @@ def _unreachable(case: Case) -> Shown | None:
         return Shown(
             f"the fixed part alone (system prompt and tools, {fixed:,} decision tokens) is above {name} "
             f"({level:,.0f}): nothing can bring the context below it",
-            (f"raise the threshold (--set {name}=...)", "send fewer tools"),
+            (f"raise the threshold (--raise {name})", "send fewer tools"),
             (),
             {"fixed_tokens": fixed, "threshold": level},
         )
@@ -210,7 +210,7 @@ def _unreachable(case: Case) -> Shown | None:
     return Shown(
         f"{at_turns(turns)} the system message and the kept tail alone ({max(floors):,} tokens) are above {name} "
         f"({level:,.0f}): no compaction can bring the view below it",
-        ("keep less (--set tail=...)", f"raise {name} (--set {name}=...)", _SPILL),
+        ("keep less (--lower tail)", f"raise {name} (--raise {name})", _SPILL),
         turns,
         {"floor_tokens": max(floors), "threshold": level, "turns": len(turns)},
     )
@@ -230,7 +230,7 @@ def _tail_blind(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'turn')} above a threshold at which nothing could be compacted, {at_turns(turns)}: what "
         "is large stands in the kept tail, or before it is nothing left to take",
-        ("keep fewer messages (--set tail=...)", _SPILL),
+        ("keep fewer messages (--lower tail)", _SPILL),
         tuple(turns),
         {"turns": len(turns)},
     )
@@ -255,7 +255,7 @@ def _offload_grew(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(entries), 'placeholder')} no smaller than {stands}, {at_turns(turns)}: previews "
         "are counted in lines, and these lines are long",
-        ("cap previews in bytes (--safer preview_bytes)", "raise the offload threshold (--set offload=...)"),
+        ("cap previews in bytes (--safer preview_bytes)", "raise the offload threshold (--raise offload)"),
         tuple(turns),
         {"placeholders": len(entries), "growth": growth},
     )

@@ -9,7 +9,7 @@ COMPACT_BY_ITSELF = "let it compact by itself (--set auto=true)"
 STOPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "refill_breaker": (
         "the view was full again within three turns, three times in a row",
-        ("compact earlier (--set full=...)", "keep less (--set tail=...)"),
+        ("compact earlier (--lower full)", "keep less (--lower tail)"),
     ),
     "failure_breaker": ("three summaries failed in a row", ("look why summaries fail",)),
     "manual_mark": (

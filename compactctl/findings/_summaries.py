@@ -34,7 +34,7 @@ def _every_turn(case: Case) -> Shown | None:
         return None
     first = last - best + 1
     ways = (
-        ("compact harder (--set full=...)", "keep less (--set tail=...)")
+        ("compact harder (--lower full)", "keep less (--lower tail)")
         if case.writes_back
         else ("let a compaction become the history (--history write-back), so that it is not made again at each turn",)
     )
@@ -53,7 +53,7 @@ def _again(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{times(often, 'message')} summarised more than twice",
-        ("let a compaction become the history (--history write-back)", "summarise less often (--set soft=...)"),
+        ("let a compaction become the history (--history write-back)", "summarise less often (--raise soft)"),
         (),
         {"messages": often},
     )
@@ -79,7 +79,7 @@ def _no_room(case: Case) -> Shown | None:
         return Shown(
             f"the summarizer would be asked to read and write {largest[0]:,.0f} tokens at turn {largest[1]}, more than "
             f"the window of {trace.window:,}",
-            ("summarise earlier (--set full=...)", "cap the summary (--summary-tokens N)"),
+            ("summarise earlier (--lower full)", "cap the summary (--summary-tokens N)"),
             (largest[1],),
             {"tokens": largest[0], "window": trace.window},
         )
@@ -88,7 +88,7 @@ def _no_room(case: Case) -> Shown | None:
         return Shown(
             f"a summary begins at {level:,.0f} tokens and may take {trace.summary_tokens:,}: together more than the "
             f"window of {trace.window:,}",
-            ("summarise earlier (--set full=...)", "cap the summary (--summary-tokens N)"),
+            ("summarise earlier (--lower full)", "cap the summary (--summary-tokens N)"),
             (),
             {"threshold": level, "summary_tokens": trace.summary_tokens, "window": trace.window},
         )
@@ -139,7 +139,7 @@ def _dear(case: Case) -> Shown | None:
         "requests began like the conversation and were cached)",
         (
             "let a compaction become the history (--history write-back)",
-            "summarise less often (--set soft=...)",
+            "summarise less often (--raise soft)",
             "summarise with a cheaper model",
         ),
         (),
@@ -174,7 +174,7 @@ def _silent(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'turn')} at which the summary failed and the fallback changed nothing, {at_turns(turns)}",
         (
-            "the fallback keeps 80 % of the window, so below that it does nothing: raise soft (--set soft=...)",
+            "the fallback keeps 80 % of the window, so below that it does nothing: raise soft (--raise soft)",
             "look at the summarizer",
         ),
         turns,
@@ -209,8 +209,8 @@ def _unpaid(case: Case) -> Shown | None:
         f"{times(len(turns), 'compaction')} without a return: what is made new in the prompt cache costs more than "
         f"what is saved until the end, {at_turns(turns)}",
         (
-            "offload later (--set warn=...)",
-            "summarise later (--set soft=...)",
+            "offload later (--raise warn)",
+            "summarise later (--raise soft)",
             "compact nothing, since for the cost alone a short session needs no compaction (--compactor none)",
         ),
         turns,
@@ -225,8 +225,8 @@ def _dearer(case: Case) -> Shown | None:
     return Shown(
         f"compaction makes the session {share:.2f} times as dear as none, and without any it would fit the window",
         (
-            "offload later (--set warn=...)",
-            "summarise later (--set soft=...)",
+            "offload later (--raise warn)",
+            "summarise later (--raise soft)",
             "compact nothing in sessions like this (--compactor none)",
         ),
         (),
@@ -251,7 +251,7 @@ def _thrash(case: Case) -> Shown | None:
         return None
     return Shown(
         f"the prompt cache is broken at {rewrites:.0f} of 100 calls; {hits:.0%} of the tokens sent are found in it",
-        ("free more at a time (--set clear_at_least=...)",)
+        ("free more at a time (--raise clear_at_least)",)
         if "clear_at_least" in case.trace.options
         else (
             "compact less often and more at a time: a target below the trigger (--safer target)",

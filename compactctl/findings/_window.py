@@ -44,7 +44,7 @@ def _sooner(case: Case) -> tuple[str, ...]:
     """Give the ways to compact before the window is full; a better count or threshold is none where nothing acts."""
     if case.trace.options.get("auto") is False:
         return (COMPACT_BY_ITSELF,)
-    return "let it count real tokens (--meter calibrated)", "compact earlier (--set full=...)"
+    return "let it count real tokens (--meter calibrated)", "compact earlier (--lower full)"
 
 
 def _failed(case: Case) -> Shown | None:
@@ -73,7 +73,7 @@ def _failed(case: Case) -> Shown | None:
         ways += _sooner(case)
     if not parts:
         parts.append("the compactor had no way left")
-        ways += ["keep less as it is (--set tail=...)", "compact earlier (--set full=...)"]
+        ways += ["keep less as it is (--lower tail)", "compact earlier (--lower full)"]
     figures = {"turns": len(turns), **({"idle_turns": idle} if idle else {})}
     return Shown(
         f"{times(len(turns), 'request')} would be rejected, and {', '.join(parts)}: {at_turns(turns)}",
@@ -147,7 +147,7 @@ def _near_limit(case: Case) -> Shown | None:
     )
     return Shown(
         f"{told}: a longer session of this kind will not fit",
-        ("lower the thresholds (--set full=...)", "take a compactor that acts (--compactor progressive-safe)"),
+        ("lower the thresholds (--lower full)", "take a compactor that acts (--compactor progressive-safe)"),
         (),
         {"peak_occupancy": peak, "recorded_occupancy": really or None},
     )
@@ -253,7 +253,7 @@ def _idle_options(case: Case) -> tuple[str, ...] | None:
         return (
             f"limit {limit:,} has no effect: it can only lower the trigger of {share * case.trace.window:,.0f} tokens",
             "set it lower",
-            "raise share (--set share=...)",
+            "raise share (--raise share)",
         )
     names = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")
     held = [(name, options[name]) for name in names if isinstance(options.get(name), int | float)]
@@ -287,7 +287,7 @@ def _early(case: Case) -> Shown | None:
     return Shown(
         f"{times(len(turns), 'compaction')} with less than half of the window in use, the first of them at "
         f"{least / window:.0%} of the real window: {at_turns(turns)}",
-        ("raise the threshold (--set warn=...)", "let the compactor count real tokens (--meter calibrated)"),
+        ("raise the threshold (--raise warn)", "let the compactor count real tokens (--meter calibrated)"),
         turns,
         {"compactions": len(turns), "least_occupancy": least / window},
     )
