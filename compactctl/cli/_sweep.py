@@ -21,7 +21,7 @@ from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.compactors._user import GROUP, PACKAGE
 from compactctl.errors import CompactctlError, StoreError, plain
 from compactctl.measures._spec import Measured
-from compactctl.model import Session
+from compactctl.model import ASSISTANT, Session
 from compactctl.ports import BlobStore, Summarizer
 from compactctl.registry import names
 from compactctl.runs import Setup, Workbench, run
@@ -191,10 +191,17 @@ class _Keys:
                 "session": session.id,
                 "code": self.code,
                 "window": bench.window.tokens,
-                "prices": repr(bench.prices) if self.plan.measures else None,
+                "prices": _prices_of(bench) if self.plan.measures else None,
                 "measures": self.plan.measures,
             }
         )
+
+
+def _prices_of(bench: Workbench) -> dict[str, str]:
+    """Give the prices of every model that made a call of a session: recorded usage is priced by each one's own."""
+    own = bench.session.model
+    models = {own, *(message.model or own for message in bench.session.messages if message.role == ASSISTANT)}
+    return {model: repr(bench.prices_of(model)) for model in sorted(models)}
 
 
 def _code_of(text: str) -> str:

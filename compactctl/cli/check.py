@@ -127,6 +127,7 @@ def check(
                 judged.append(one)
     except KeyboardInterrupt:
         note("interrupted; nothing was judged")
+        bill(settings, quiet=quiet)
         return 130
     if not settings["fallback"] and (failures := failures_in(documents)):
         errors.append(SummarizerError(failed_summaries(failures)))

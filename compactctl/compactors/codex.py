@@ -7,6 +7,7 @@ from typing import Any
 
 from compactctl.compactors._ask import Answer, ask, failure_note
 from compactctl.compactors._list_face import ListFace, record_of, unchanged
+from compactctl.context.authors import is_human
 from compactctl.context.base import Item, Kind
 from compactctl.context.counting import Meter, MeterContext
 from compactctl.context.view import View
@@ -188,13 +189,7 @@ class CodexCompactor(ListFace):
 
 def _is_users(item: Item) -> bool:
     """Whether a message is what the user wrote: not a result, not the harness's, not an earlier summary."""
-    message = item.message
-    return (
-        message.role == USER
-        and not message.tool_call_id
-        and item.kind is not Kind.SUMMARY
-        and message.origin not in (Origin.HARNESS, Origin.RECORDED_SUMMARY)
-    )
+    return item.kind is not Kind.SUMMARY and is_human(item.message)
 
 
 def _first_context(view: View) -> int:

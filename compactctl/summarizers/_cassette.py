@@ -16,7 +16,7 @@ import orjson
 from compactctl.errors import StoreError
 from compactctl.model import Usage
 from compactctl.ports import BlobStore
-from compactctl.summarizers._chat import Chat, Completion, Prompt, read_usage, request_key
+from compactctl.summarizers._chat import Chat, Completion, Prompt, read_usage, request_key, well_formed
 from compactctl.summarizers._failure import Failure, failure
 from compactctl.summarizers._prompts import PROMPT_VERSION
 from compactctl.summarizers._spending import Spending
@@ -199,7 +199,8 @@ def _kept(row: bytes) -> tuple[str, bytes] | None:
 
 def _encode(completion: Completion, chat: Chat, prompt: Prompt) -> bytes:
     usage, identity = completion.usage, chat.identity
-    return orjson.dumps(
+    # What was paid for is kept whatever is in the names that it is kept with.
+    entry = well_formed(
         {
             "provider": identity.get("provider"),
             "model": identity.get("model"),
@@ -217,9 +218,9 @@ def _encode(completion: Completion, chat: Chat, prompt: Prompt) -> bytes:
                 "cache_write": usage.cache_write,
             },
             "notes": completion.notes,
-        },
-        option=orjson.OPT_SORT_KEYS,
+        }
     )
+    return orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
 
 
 def _host(kept: bytes) -> str:

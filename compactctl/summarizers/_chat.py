@@ -80,7 +80,7 @@ class Chat(Protocol):
 def request_key(identity: Mapping[str, Any], prompt: Prompt) -> str:
     """Give the hash of everything that shapes an answer: provider, model, parameters and text, not the nonce."""
     shaped = [dict(identity), prompt.purpose, str(prompt.form), prompt.budget, list(prompt.material)]
-    plain = orjson.dumps(_well_formed(shaped), option=orjson.OPT_SORT_KEYS)
+    plain = orjson.dumps(well_formed(shaped), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(plain).hexdigest()
 
 
@@ -108,12 +108,12 @@ def read_usage(prompt: object, output: object, cache_read: object, cache_write: 
     )
 
 
-def _well_formed(value: Any) -> Any:
+def well_formed(value: Any) -> Any:
     """Replace lone surrogates, which JSON cannot hold, in every text of a structure."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
-        return {_well_formed(key): _well_formed(item) for key, item in value.items()}
+        return {well_formed(key): well_formed(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_well_formed(item) for item in value]
+        return [well_formed(item) for item in value]
     return value

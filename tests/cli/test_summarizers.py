@@ -459,12 +459,18 @@ def test_every_replaying_command_shows_its_plan_and_keeps_its_caps(
     assert "hold in one process" in command(*line, "--jobs", "2").err
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("verb", "stop"), [("replay", signal.SIGINT), ("replay", signal.SIGTERM), ("check", signal.SIGINT)]
+)
 def test_a_stop_during_a_call_ends_at_once_and_the_store_verifies(
-    stop: signal.Signals, command: Command, samples: Path, server: Server, tmp_path: Path
+    verb: str, stop: signal.Signals, command: Command, samples: Path, server: Server, tmp_path: Path
 ) -> None:
-    """Ctrl-C while a server hangs: over long before that ends the call, status 130 (143), and nothing half-written."""
-    waiting = tmp_path / "waiting"
+    """Ctrl-C while a server hangs: over long before that ends the call, status 130 (143), and nothing half-written.
+
+    What was asked until then was paid for, and is told.
+    """
+    waiting, budgeted = tmp_path / "waiting", tmp_path / "compactctl.toml"
+    budgeted.write_text('budgets = [{measure = "m1.overshoot_turns", max = 0}]\n')
 
     def hang(connection: Any, request: Request) -> None:
         waiting.write_text("")
@@ -473,7 +479,9 @@ def test_a_stop_during_a_call_ends_at_once_and_the_store_verifies(
 
     server.scripts = [answer, hang]
     flags = ("--summarizer", "openai", "--model", "gpt-4o", "--base-url", server.url, "--no-stream")
-    line = [sys.executable, "-m", "compactctl", "replay", str(samples / SHORT), *OFTEN, *flags, "--extract-memories"]
+    more = ["--extract-memories"] if verb == "replay" else ["--config", str(budgeted)]
+    often = OFTEN if verb == "replay" else [one for one in OFTEN if one not in ("--measures", "none")]
+    line = [sys.executable, "-m", "compactctl", verb, str(samples / SHORT), *often, *flags, *more]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(line, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
@@ -488,6 +496,7 @@ def test_a_stop_during_a_call_ends_at_once_and_the_store_verifies(
     assert took < 10  # 0.05 s on a free machine; the server hangs for 30
     assert "Traceback" not in err
     assert CANARY not in out + err
+    assert "asked openai: 2 calls" in err
     verified = command("verify", "--json")
-    assert verified.status == 0, verified.out
+    assert verified.status == (0 if verb == "replay" else 4), verified.out  # check stores nothing
     assert command("report").status == 4

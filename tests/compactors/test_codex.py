@@ -78,6 +78,14 @@ def test_earlier_summaries_are_not_the_users_words() -> None:
     assert [m.content for m in turns[-1].view if "[Summary" in m.content] == [SUMMARY_HEADING + "second"]
 
 
+def test_a_summary_that_another_harness_wrote_is_not_the_users_words() -> None:
+    """Where a transcript does not say who wrote a message, a summary is known by how it begins."""
+    old = Message(USER, "[Context Compaction]\n## Anchors\nold " + "." * 400)
+    view = CodexCompactor(Says("new"), 500).compact([*FIRST, said("one"), *step("a", 900), old, *step("b", 900)])
+
+    assert [m.content[:3] for m in view if m.content.startswith(("one", "[Context"))] == ["one"]
+
+
 def test_an_empty_summary_says_so() -> None:
     """Where the model gave nothing, the message says that there is none, and so does the record."""
     view, record = compacted(640, Says(" "))

@@ -75,6 +75,15 @@ def test_the_second_run_costs_nothing_and_says_the_same() -> None:
     assert len(blobs.kept) == 1
 
 
+def test_a_paid_reply_is_kept_whatever_the_model_is_called() -> None:
+    """A name that came from the command line may hold any bytes; the reply is kept, and found again under it."""
+    blobs, model = Blobs(), Counting(model="gpt\udcff")
+    first = ModelSummarizer(CassetteChat(model, blobs, CassetteMode.RECORD)).summarize(SummaryRequest(MESSAGES))
+    again = ModelSummarizer(CassetteChat(model, blobs, CassetteMode.RECORD)).summarize(SummaryRequest(MESSAGES))
+    assert (model.calls, len(blobs.kept)) == (1, 1)
+    assert first == again
+
+
 @pytest.mark.parametrize(
     "other",
     [

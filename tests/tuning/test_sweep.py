@@ -254,6 +254,30 @@ def test_what_is_done_is_recalled_and_other_settings_are_not() -> None:
         assert other.recalled == recalled
 
 
+def test_the_prices_of_every_model_that_made_a_call_count() -> None:
+    """Recorded usage is priced by each call's own model: another price of one of them is another figure."""
+    (session,) = small(1)
+    messages = [changed(m, model="gpt-5") if m.role == "assistant" else m for m in session.messages]
+    mixed = replace(session, model="claude-sonnet-4", messages=tuple(messages))
+    at_one, at_two = (
+        replace(
+            PLAN,
+            settings=resolve(
+                {"window": "20000", "summarizer": "opaque"},
+                {},
+                parse_file(f"[prices.gpt-5]\ninput = {dollars}\noutput = 9\n", "f.toml"),
+            ),
+        )
+        for dollars in (1, 2)
+    )
+    shelf = Shelf()
+    list(sweep([mixed], at_one, 1, Memory(shelf, resume=False)))
+    for plan, recalled in ((at_one, 12), (at_two, 0)):
+        memory = Memory(shelf, resume=True)
+        list(sweep([mixed], plan, 1, memory))
+        assert memory.recalled == recalled
+
+
 def test_what_a_failed_summary_left_is_not_kept(tmp_path: Path) -> None:
     """A later run asks the model again: figures of its fallback are not those of the settings."""
     fails = tmp_path / "fails"
