@@ -45,7 +45,7 @@ class Growth:
         first = self.meter.tokens(weight, MeterContext(turn, view.pristine))
         if until == turn + 1:
             return first
-        if self._divisor is None or self._calls[turn + 1] < view.lo:
+        if self._divisor is None:
             return first + sum(self._tokens(run, at) for at in range(turn + 1, until))
         return first + self.total_of([(weight - self._prefix[view.hi], turn + 1, until)])
 
@@ -91,7 +91,7 @@ class Growth:
         view, weight, turn, _ = run
         if at > turn:
             prefix = self._prefix
-            weight += prefix[max(self._calls[at], view.lo)] - prefix[view.hi]
+            weight += prefix[self._calls[at]] - prefix[view.hi]
         return self.meter.tokens(weight, MeterContext(at, view.pristine))
 
     def _sums_for(self, rest: int, divisor: int) -> list[int]:

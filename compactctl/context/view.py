@@ -23,7 +23,8 @@ class View(Sequence[Message]):
 
     ``turn`` is the number of model calls made before it, ``weight`` its total, ``length`` the number of messages.
     ``generation`` grows with each change that is not just more recorded messages. ``pristine`` is its Standing: false
-    once a compactor changed what was recorded.
+    once a compactor changed what was recorded. The recorded range goes from ``lo`` to ``hi``, which is where the turn's
+    own call stands and never before ``lo``.
     """
 
     __slots__ = (

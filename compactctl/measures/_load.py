@@ -103,11 +103,7 @@ def _load(trace: Trace) -> Load:
             last, last_fixed = span.leap.view, scale.weight(span.leap.view) - prefix[span.leap.view.hi]
             continue
         if span.until > turn + 1:
-            coming = weights[turn + 1 : span.until]
-            if trace.base.calls[turn + 1] < view.lo:
-                # A compaction that really happened stands for messages up to behind the turn's own call.
-                coming = [max(weight, prefix[view.lo]) for weight in coming]
-            sent += _grown(scale, fixed, coming, turn + 1, view.pristine)
+            sent += _grown(scale, fixed, weights[turn + 1 : span.until], turn + 1, view.pristine)
         last, last_fixed = view, fixed
     return Load(sent, tuple(cuts))
 
