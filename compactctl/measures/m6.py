@@ -13,7 +13,8 @@ from compactctl.context.counting import MeterContext
 from compactctl.context.scale import Scale
 from compactctl.measures._facts import facts_of
 from compactctl.measures._own import own_changes
-from compactctl.measures._sight import Found, Queries, Sight, Signs, placed_in
+from compactctl.measures._sight import Found, Sight
+from compactctl.measures._signs import Queries, Signs, placed_in
 from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
 
 DISTANCE = 8_000  # D of the reference: real tokens that must lie between a reference and its use
