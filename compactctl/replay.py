@@ -286,7 +286,7 @@ class _Reality:
         cut_tears = at < len(self._base.messages) and bool(self._base.messages[at].tool_call_id)
         tidy = not cut_tears and not any(m.tool_calls or m.tool_call_id for m in replacement)
         weight = sum(item.weight for item in own)
-        return View(self._base, own, len(own), weight, at, max(view.hi, at), view.turn, 0, pristine, tidy)
+        return View(self._base, own, len(own), weight, at, view.hi, view.turn, 0, pristine, tidy)
 
 
 class _CallableModule(ModuleType):

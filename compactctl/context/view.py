@@ -263,7 +263,7 @@ class View(Sequence[Message]):
             self._own_length,
             self._own_weight,
             self.lo,
-            max(hi, self.lo),
+            hi,
             turn,
             self.generation,
             self.pristine,
@@ -275,7 +275,6 @@ class View(Sequence[Message]):
     def standing(self, standing: Standing) -> View:
         """Give the same view with another Standing."""
         view = self.advanced(self.turn)
-        view.hi, view.length, view.weight = self.hi, self.length, self.weight
         view.pristine = standing
         return view
 
@@ -385,8 +384,8 @@ class View(Sequence[Message]):
         return self._derived(own, sum(item.weight for item in own), self.hi, False, None)
 
     def _derived(self, own: list[Item], weight: int, lo: int, tidy: bool, seam: tuple[int, int] | None) -> View:
-        hi, generation = max(self.hi, lo), self.generation + 1
-        return View(self.base, own, len(own), weight, lo, hi, self.turn, generation, Standing.CHANGED, tidy, seam)
+        generation = self.generation + 1
+        return View(self.base, own, len(own), weight, lo, self.hi, self.turn, generation, Standing.CHANGED, tidy, seam)
 
     def _stand_in(self, call_id: str) -> Item:
         self.base.has_stand_ins = True
@@ -416,7 +415,6 @@ class View(Sequence[Message]):
         whole = behind <= made and (left == right or not behind) and made <= answered | behind | {*missing}
         # Whatever the cut tore is mended below, and where it tore nothing the view is whole as it is.
         view = self.advanced(self.turn)
-        view.hi, view.length, view.weight = self.hi, self.length, self.weight
         view._seam, view._tidy = None, whole
         if orphans:
             view = view._put(right, lead, [self.item(i) for i in range(right, lead) if i not in orphans], whole, None)
