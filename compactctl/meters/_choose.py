@@ -15,6 +15,7 @@ class Recorded:
     """Real tokens: the recorded prompt of a turn where the view is what was really sent, the fit for every other view.
 
     Of a view that was really sent up to some turn and only grew since, the last prompt counts, and the fit of the rest.
+    The whole history is never less than the prompt that was charged for what was left of it after an unrecorded cut.
     Unlike the meter ``usage`` it looks at the call of the turn itself, which no harness knows before it is made.
     """
 
@@ -42,6 +43,10 @@ class Recorded:
         if call is not None:
             return call.usage.prompt
         whole = self.fallback.tokens(weight, context)
+        if context.pristine == Standing.RECORDED:
+            # Where the harness cut something that it did not record, it was charged for a part of this.
+            part = self._timeline.own(context.turn, Standing.LIVED)
+            return whole if part is None else max(whole, part.usage.prompt)
         last = self._timeline.last(context.turn, Standing.LIVED) if context.pristine == Standing.LIVED else None
         if last is None:
             return whole

@@ -15,7 +15,7 @@ from compactctl.meters._choose import Recorded, WithOverhead
 from compactctl.meters._fit import Calibrated, fit_usage
 from compactctl.meters._images import IMAGE_TOKENS
 from compactctl.meters._recorded import segments
-from compactctl.model import Message, Origin, Parts, RecordedCompaction, Session, Usage
+from compactctl.model import Message, Origin, Parts, RecordedCompaction, Session, Usage, changed
 from compactctl.transcripts import load
 
 REAL = Path(__file__).parents[3] / "shared" / "sessions" / "claude-code-real"
@@ -138,6 +138,26 @@ def test_recorded_usage_says_nothing_about_a_history_that_was_never_sent() -> No
     at = MeterContext(3, PRISTINE)
     assert meter.tokens(whole, at) == meter.fallback.tokens(whole, at)
     assert meter.tokens(followed, MeterContext(3, SENT)) == 3300
+
+
+def test_the_whole_history_is_never_less_than_what_was_charged_for_a_part_of_it() -> None:
+    """Prompts of 10,000 + bytes / 3 that fell without a record: turn 4 was charged more than the fit makes of it all.
+
+    The prompts are 11,000 12,000 13,000, then 12,000 (a fall of 8 %) and 20,000. The fit of the five says far less than
+    20,000 for turn 4; a view that a compactor changed has no prompt of its own.
+    """
+    session = charged([3000] * 5, 10_000, 3)
+    messages = list(session.messages)
+    for index, prompt in ((7, 12_000), (9, 20_000)):
+        messages[index] = changed(messages[index], usage=Usage(prompt, 5))
+    session = replace(session, messages=tuple(messages))
+    meter, _ = best_meter(session)
+    weights = [sum(map(meter.weigh, messages[:at])) for at in (7, 9)]
+
+    assert [segment.context for segment in segments(session)] == [0, 1]
+    assert meter.tokens(weights[1], MeterContext(4, PRISTINE)) == 20_000
+    assert meter.tokens(weights[1], MeterContext(4, CHANGED)) < 20_000
+    assert meter.tokens(weights[0], MeterContext(3, PRISTINE)) > 12_000
 
 
 def test_the_usage_meter_adds_an_estimate_to_the_last_recorded_prompt_and_reply() -> None:
