@@ -18,7 +18,7 @@ PLAIN_KEYS = (
     Key(REDUCTION, "share", Direction.HIGHER, "decision tokens that were not sent / those without compaction"),
     Key(PEAK, "share of the window", Direction.LOWER, "largest view in decision tokens / window", Pool.MAX),
     Key(REAL_PEAK, "share of the window", Direction.LOWER, "largest view in real tokens / window", Pool.MAX),
-    Key(FAILED, "turns", Direction.LOWER, "turns whose real tokens and reserve are above the window: a provider would have rejected them"),
+    Key(FAILED, "turns", Direction.LOWER, "turns that are above the window by real tokens and reserve"),
     Key(CALLS, "calls", Direction.LOWER, "summaries that were asked for and came"),
     Key(FILES, "files", Direction.NEUTRAL, "results that were moved to files"),
 )
