@@ -160,7 +160,8 @@ def optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def number(raw: Any, minimum: float) -> float:
     """Read a decimal number of at least ``minimum`` and of a sensible size."""
     try:
-        value = float(raw)
+        # Python also reads the digits of other alphabets.
+        value = float(raw) if not isinstance(raw, str) or raw.isascii() else math.nan
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if isinstance(raw, bool) or not max(minimum, -LARGEST) <= value <= LARGEST:

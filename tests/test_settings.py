@@ -93,6 +93,7 @@ def test_short_forms_are_the_same_options() -> None:
         ({"sotf": "0.7"}, "progressive has no option 'sotf'. Did you mean 'soft'"),
         ({"soft": "high"}, "soft_threshold: 'high' is not a number"),
         ({"soft": "nan"}, "soft_threshold: 'nan' is not a number"),
+        ({"soft": "\u0660.\u0667"}, "is not a number"),
         ({"soft": 0.7, "soft_threshold": 0.8}, "set twice"),
         ({"soft": 0.9, "full": 0.8}, "soft_threshold 0.9 is above full_threshold 0.8"),
         ({"tail": 0}, "at least 1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from compactctl.settings import shown
 
 BASELINE_VERSION = 1
 _MOST_NAMED = 5
+_LARGEST_BASELINE = 64 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ class Baseline:
 def read_baseline(path: Path) -> Baseline:
     """Read a baseline; raises MissingPathError, and SettingsError where the file is not one."""
     try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_BASELINE:
+            raise SettingsError(f"{path}: not a baseline; it must be a regular file of at most 64 MiB")
         content = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise MissingPathError(f"{path}: no such baseline; write it with --update-baseline") from None
@@ -54,6 +59,8 @@ def read_baseline(path: Path) -> Baseline:
         raise SettingsError(f"{path}: cannot be read as a baseline: {error}") from error
     try:
         raw = json.loads(content)
+        if not isinstance(raw, dict):
+            raise ValueError("it is no object")
         if raw["compactctl_baseline"] is not BASELINE_VERSION:
             raise SettingsError(
                 f"{path}: baseline version {shown(raw['compactctl_baseline'])} is not {BASELINE_VERSION}; "
@@ -61,6 +68,8 @@ def read_baseline(path: Path) -> Baseline:
             )
         if not isinstance(raw["settings"], dict):
             raise ValueError("its settings are no object")
+        if not isinstance(raw["sessions"], dict):
+            raise ValueError("its sessions are no object")
         sessions = {str(session): _session(row) for session, row in raw["sessions"].items()}
         return Baseline(str(path), dict(raw["settings"]), sessions)
     except json.JSONDecodeError as error:

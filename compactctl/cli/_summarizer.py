@@ -78,6 +78,7 @@ def announce(
     # Not the shared one: what the stand-in finds out about kept replies must not count as asked before.
     planner = make_planner(_made(settings))
     assert planner is not None
+    planner.look()
     for _ in run(planner):
         pass
     plan = planner.plan()

@@ -48,8 +48,11 @@ def make_summarizer(
     if cassette_mode:
         given["cassette"] = cassette_mode
     for option in TRUSTED_OPTIONS:
+        flag = option.replace("_", "-")
+        # A variable of the shell that is not set must not send a transcript to the default place.
+        if given.get(option) == "":
+            raise SettingsError(f"{option} is empty: give it a value, or leave --{flag} out")
         if option in untrusted and option in given:
-            flag = option.replace("_", "-")
             raise SettingsError(
                 f"{option} is not taken from a settings file of the project, which may have come with it; "
                 f"give --{flag} or COMPACTCTL_{option.upper()}"

@@ -82,6 +82,10 @@ class CassetteChat:
         kept = self._blobs.get(request_key(self._inner.identity, prompt))
         return None if kept is None else _host(kept)
 
+    def look(self) -> None:
+        """Raise StoreError where what should be the cassette is none."""
+        self._blobs.get("0" * 64)
+
     def prepare(self) -> None:
         """Make the model inside ready, where it may be asked."""
         if self._mode is not CassetteMode.REPLAY:

@@ -90,6 +90,11 @@ class Planner:
             return self._summarizer.asker.ask(prompt, read)
         return read(Completion("[]", prompt.nonce))
 
+    def look(self) -> None:
+        """Raise StoreError where the cassette cannot be read: such a run never begins, and has no plan."""
+        if isinstance(self._summarizer.chat, CassetteChat):
+            self._summarizer.chat.look()
+
     def prepare(self) -> None:
         """Raise SettingsError or UsageError where real calls could not begin."""
         self._summarizer.chat.prepare()

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from compactctl.errors import UnreadableError
-from compactctl.model import LineCounts, Message, SkippedLine
+from compactctl.model import ASSISTANT, TOOL, USER, LineCounts, Message, SkippedLine
 from compactctl.transcripts._damaged import BOM, deeper_than, recover
 from compactctl.transcripts._reader import LineReader
 from compactctl.transcripts._source import CHUNK, Source
@@ -21,13 +21,29 @@ _NEWLINE = 10
 _MANY_BLANK = 64  # blank lines in a row from which on they are counted together
 
 
+def _holds_message(row: Row) -> bool:
+    """Whether a row is a message as some other format writes it: by itself, or under the key that it wraps it with.
+
+    >>> _holds_message({"role": "user", "content": "hi"}), _holds_message({"type": "progress", "content": "hi"})
+    (True, False)
+    """
+    inner = (row, row.get("message"), row.get("payload"))
+    return any(
+        isinstance(one, dict)
+        and one.get("role") in (USER, ASSISTANT, TOOL)
+        and ("content" in one or "tool_calls" in one)
+        for one in inner
+    )
+
+
 class Rows:
     """The objects of a file of JSON lines, in file order.
 
     A line counts as used unless the loader says otherwise while it holds the line's object: ``ignore(kind)`` for a
-    line that carries no message, ``skip(reason)`` for one that cannot be used, ``hand_over()`` for one that it counts
-    itself, for another session. ``line`` is the number of the line that the last object came from. ``counts()`` gives
-    the account since it was last asked, so that the accounts of the sessions of one file add up to the file.
+    line that carries no message, ``skip(reason)`` for one that cannot be used, ``leave(kind, row)`` for one that its
+    format knows nothing of, ``hand_over()`` for one that it counts itself, for another session. ``line`` is the number
+    of the line that the last object came from. ``counts()`` gives the account since it was last asked, so that the
+    accounts of the sessions of one file add up to the file.
     """
 
     def __init__(self, source: Source) -> None:
@@ -52,6 +68,13 @@ class Rows:
         if self._told != self.line:
             self._told = self.line
             self._ignored[kind] = self._ignored.get(kind, 0) + lines
+
+    def leave(self, kind: str, row: Row) -> None:
+        """Count the line in work, which this format knows nothing of: skipped where another one's message is in it."""
+        if _holds_message(row):
+            self.skip("other_format")
+        else:
+            self.ignore(kind)
 
     def hand_over(self) -> int:
         """Leave the line in work out of the account; give how many lines that are: 0 where it has its place already."""

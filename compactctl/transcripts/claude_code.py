@@ -266,7 +266,7 @@ class _File:
         if queued is not None:
             kind, message = USER, queued
         if kind not in (USER, ASSISTANT) or not isinstance(message, dict):
-            rows.ignore(kind if isinstance(kind, str) else "no type")
+            rows.leave(kind if isinstance(kind, str) else "no type", row)
             return
         if side and not self._is_wanted(row):
             return

@@ -40,11 +40,10 @@ class _Rollout:
             kind = row.get("type")
             payload = row.get("payload")
             if isinstance(payload, dict) and isinstance(kind, str):
-                ignored = self._wrapped(kind, payload, time_of(row.get("timestamp")), rows)
-            else:
-                ignored = self._bare(row)
-            if ignored:
-                rows.ignore(ignored)
+                if ignored := self._wrapped(kind, payload, time_of(row.get("timestamp")), rows):
+                    rows.ignore(ignored)
+            elif ignored := self._bare(row):
+                rows.leave(ignored, row)
         self.fold.close()
 
     def _wrapped(self, kind: str, payload: Row, timestamp: str | None, rows: Rows) -> str:

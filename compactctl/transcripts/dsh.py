@@ -65,7 +65,7 @@ class _Log:
             if seq < (count_of(self.header.get("seedLength")) or 0):
                 rows.ignore("parent's seed")
             elif not isinstance(data, dict):
-                rows.ignore(kind or "no type")
+                rows.leave(kind or "no type", row)
             elif kind in _SURFACE:
                 self._surface(kind, seq, row, data, rows)
             elif not self._other(kind, data):

@@ -146,7 +146,7 @@ def _take_messages(chat: Chat, each: Iterator[Row | list[Message]], rows: Rows) 
             chat.close()
             return row
         elif kind := chat.add(row):
-            rows.ignore(kind)
+            rows.leave(kind, row)
     chat.close()
     return None
 
@@ -249,8 +249,9 @@ def _session(source: Input, draft: _Draft, lines: LineCounts, number: int | None
         kinds = ", ".join(f"{kind!r}" for kind in sorted(draft.ignored)[:_MOST_KINDS])
         warnings.append(f"{sum(draft.ignored.values())} entries of its list carry no message ({kinds})")
     version = about.get("compactctl", VERSION)
-    if version != VERSION:
-        warnings.append(f"version {as_text(version)} of the neutral format was read by the rules of version {VERSION}")
+    if type(version) is not int or version != VERSION:
+        told = f"version {version}" if type(version) is int else "an unknown version"
+        warnings.append(f"{told} of the neutral format was read by the rules of version {VERSION}")
     return Session(
         id=recorded or source.session_id(number),
         messages=messages,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -159,6 +160,17 @@ def test_a_file_that_is_no_baseline_is_status_2(command: Command, sample: Path, 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize("more", [(), ("--update-baseline",)])
+def test_a_baseline_that_never_ends_is_not_read(command: Command, sample: Path, more: tuple[str, ...]) -> None:
+    """A device or a pipe in the place of the baseline is refused at once, and costs neither memory nor time."""
+    settings(BUDGETS)
+    os.mkfifo("pipe")
+    for path in ("/dev/zero", "pipe"):
+        ran = command("check", sample, "--baseline", path, *more)
+        assert (ran.status, ran.out) == (2, "")
+        assert "must be a regular file" in ran.err
+
+
 def test_hostile_names_stay_text_in_annotations_and_junit(command: Command, tmp_path: Path) -> None:
     """A session id with line ends, markup and workflow commands makes no second command and no broken XML."""
     hostile = "x\n::error::forged\r%0A<b>&\"'\x1b[2J\x00\ud800"
@@ -299,7 +311,12 @@ def test_what_rose_is_shown_with_what_it_was(command: Command, samples: Path) ->
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("{", "not valid JSON"), ("{}", "it has no 'compactctl_baseline'"), ("[]", "not a baseline of compactctl")],
+    [
+        ("{", "not valid JSON"),
+        ("{}", "it has no 'compactctl_baseline'"),
+        ("[]", "not a baseline of compactctl: it is no object"),
+        ('{"compactctl_baseline": 1, "settings": {}, "sessions": []}', "its sessions are no object"),
+    ],
 )
 def test_a_file_that_is_no_baseline_is_told_in_plain_words(
     content: str, words: str, command: Command, samples: Path

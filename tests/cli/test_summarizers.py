@@ -262,6 +262,7 @@ def test_two_models_of_a_comparison_share_the_caps_and_the_bill(
         (["--temperature", "3"], "--temperature: '3' is not at most 2"),
         (["--cassette", "rewind"], "--cassette: 'rewind' is not one of record, replay, refresh"),
         (["--max-calls", "few"], "--max-calls: 'few' is not a whole number"),
+        (["--base-url", ""], "base_url is empty: give it a value, or leave --base-url out"),
         (["--base-url", "http://example.com/v1"], "plain http would show the transcript and the key"),
         (["--base-url", "http://169.254.169.254/v1", "--allow-insecure-endpoint"], "never an endpoint"),
         (["--cassette-file", "x"], "--cassette-file needs --cassette"),
@@ -281,6 +282,17 @@ def test_a_wrong_flag_is_refused_before_anything_is_sent(
     assert words in ran.err
     assert len(ran.err.splitlines()) == 1
     assert not Path(".compactctl").exists()
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_there_is_no_plan_on_a_cassette_that_is_none(ask: Command, server: Server, dry: tuple[str, ...]) -> None:
+    """A plan that says that nothing is sent would be of a run that never begins: status 5, and no plan."""
+    Path("folder").mkdir()
+    ran = ask("--cassette", "record", "--cassette-file", "folder", *dry)
+
+    assert (ran.status, ran.out, server.requests) == (5, "", [])
+    assert "not a cassette" in ran.err
+    assert "plan" not in ran.err
 
 
 def test_what_real_calls_lack_is_said_once_and_before_anything_is_written(

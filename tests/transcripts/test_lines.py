@@ -68,6 +68,31 @@ def test_damage(tmp_path: Path, name: str) -> None:
     assert adds_up(session.lines)
 
 
+CLAUDE = b'{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}\n'
+CODEX = b'{"type":"response_item","payload":{"type":"message","role":"user","content":[]}}\n'
+
+
+@pytest.mark.parametrize(
+    ("ours", "foreign"),
+    [
+        (CLAUDE, HUMAN + b"\n"),
+        (CLAUDE, CODEX),
+        (HUMAN + b"\n" + REPLY + b"\n", CLAUDE),
+        (HUMAN + b"\n" + REPLY + b"\n", CODEX),
+        (b'{"type":"session_meta","payload":{"id":"s"}}\n' + CODEX, CLAUDE),
+    ],
+)
+def test_messages_of_another_format_are_told_as_lines_that_could_not_be_used(
+    tmp_path: Path, ours: bytes, foreign: bytes
+) -> None:
+    """Of a file that two formats were written into each message is used, or named as one that could not be."""
+    lines = read(tmp_path / "s.jsonl", ours + foreign + ours.replace(b"u1", b"u2")).lines
+    assert lines is not None
+    assert {line.reason for line in lines.skipped} <= {"other_format"}
+    assert set(lines.ignored) <= {"session_meta"}
+    assert adds_up(lines)
+
+
 def test_a_torn_last_line_has_its_reason_only_without_a_newline(tmp_path: Path) -> None:
     """A broken line with a newline was written by something else than a crash at the end of the file."""
     session = read(tmp_path / "x", HUMAN + b'\n{"role":"us\n')
