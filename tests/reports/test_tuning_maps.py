@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compactctl.measures._spec import Measured
+from compactctl.measures._spec import Measured, share
 from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
 from compactctl.reports._decision_plots import tuning_figure
@@ -30,7 +30,7 @@ def searched(sessions: int = 1, flat: bool = False) -> Mapping[str, Any]:
         [
             {
                 "m3.cost_usd": Measured(cost),
-                "m6.recall_visible": Measured(0.9),
+                "m6.recall_visible": share(9, 10),
                 "real_peak_occupancy": Measured(0.8),
                 "failed_turns": Measured(float(cost == 1)),
             }

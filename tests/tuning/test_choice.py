@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given, strategies as st
 
-from compactctl.measures._spec import Measured
+from compactctl.measures._spec import Measured, share
 from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
 from compactctl.settings import compactor_options
@@ -30,7 +30,9 @@ def row(cost: float | None, recall: float | None = 0.9, peak: float = 0.8, fault
     """Give the figures of one replay."""
     return {
         "m3.cost_usd": Measured(cost, "" if cost is not None else "no price"),
-        "m6.recall_visible": Measured(recall, "" if recall is not None else "nothing to recall"),
+        "m6.recall_visible": (
+            Measured(None, "nothing to recall") if recall is None else Measured(recall, amounts=(10 * recall, 10))
+        ),
         "tokens": Measured(1000.0),
         "real_peak_occupancy": Measured(peak),
         "m5.faults": Measured(faults),
@@ -296,7 +298,7 @@ def test_recall_over_sessions_is_all_that_was_seen_of_all_that_was_named() -> No
     seen, named = [[9.0, 9.0], [9.0, 81.0]], [10.0, 90.0]
 
     def figures(point: int, at: int) -> Row:
-        return {**row(1.0, seen[point][at] / named[at]), "m6.references": Measured(named[at])}
+        return {**row(1.0), "m6.recall_visible": share(seen[point][at], named[at])}
 
     result = decided(figures, points=2, sessions=["a", "b"], prefer=Prefer.RECALL)
     for point in result.points:
@@ -311,18 +313,27 @@ def test_recall_over_sessions_is_all_that_was_seen_of_all_that_was_named() -> No
 
 
 def test_reduction_over_sessions_is_all_not_sent_of_all_that_would_have_been() -> None:
-    """A small session that halves and a large one that saves a tenth save little; nothing sent has no whole."""
+    """A small session that halves and a large one that saves a tenth save little; so does one that sends nothing."""
 
     def over(*sessions: tuple[float, float]) -> Pooled:
-        return pooled_figures(
-            [{"tokens": Measured(sent), "reduction": Measured(reduction)} for sent, reduction in sessions]
-        )["reduction"]
+        return pooled_figures([{"reduction": share(saved, without)} for saved, without in sessions])["reduction"]
 
     # 50 of 100 and 810 of 900 were sent: 140 of 1,000 were not.
-    found = over((50, 0.5), (810, 0.1))
+    found = over((50, 100), (90, 900))
     assert (found.value, found.how) == (pytest.approx(0.14), "share")
-    nothing_sent = over((0, 1.0), (810, 0.1))
-    assert (nothing_sent.value, nothing_sent.how) == (pytest.approx(0.55), "mean")
+    # 100 + 90 of 1,000.
+    assert over((100, 100), (90, 900)).value == pytest.approx(0.19)
+
+
+def test_a_share_of_nothing_known_is_no_mean_instead() -> None:
+    """Where it is not known what shares are of, there is no figure over sessions, and it says why."""
+    rows = [{"m6.lost": Measured(0.9)}, {"m6.lost": Measured(0.5)}]
+    found = pooled_figures(rows)["m6.lost"]
+    assert (found.value, found.sessions, found.how) == (None, 0, "share")
+    assert found.reason == "not measured in any session: it is not known what it is a share of"
+    # What is known of one session is told, and that it is one.
+    found = pooled_figures([*rows, {"m6.lost": share(1, 4)}])["m6.lost"]
+    assert (found.value, found.sessions) == (0.25, 1)
 
 
 @pytest.mark.parametrize(
@@ -430,6 +441,12 @@ def test_cost_falls_back_to_tokens_and_says_why() -> None:
     result = decided(lambda point, at: row(None))
     assert result.objectives[0].key == "tokens"
     assert any("no price" in note for note in result.notes)
+
+
+def test_the_reason_is_that_of_the_point_that_lacks_the_figure() -> None:
+    """Where the first setting has a recall and another has none, it is that one's reason and not --measures."""
+    result = decided(lambda point, at: row(1.0, None if point == 1 else 0.9))
+    assert result.notes[0] == "recall is not compared: m6.recall_visible: nothing to recall"
 
 
 def test_a_session_without_a_figure_is_left_out_of_it_everywhere() -> None:
