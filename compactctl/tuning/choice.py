@@ -192,6 +192,8 @@ class _Choice:
         there = self._interval(objective, best.number, self.parts.held_out)
         if there is None:
             return f"{self.prefer} was not measured on the sessions kept back; {keep}"
+        if objective.is_amount and not self.present.held_out[self.prefer] and not there.change:
+            return f"{self.prefer} is nothing on the sessions kept back, so that they show no gain in it; {keep}"
         if not objective.better(there.change, 0):
             return f"the gain in {self.prefer} does not hold on the sessions kept back; {keep}"
         lost = self._lost_there(best)
@@ -327,7 +329,7 @@ class _Choice:
 
         def order(region: Sequence[int]) -> tuple[int, float]:
             known = [value for n in region if (value := self.judged[n].tuning[self.prefer]) is not None]
-            return -len(region), min(objective.loss(value, 0.0) for value in known)
+            return -len(region), min(-value if objective.higher else value for value in known)
 
         chosen = min(self.regions.of(inside), key=order)
         return self.judged[self.regions.middle(chosen)]

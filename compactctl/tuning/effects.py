@@ -17,6 +17,8 @@ from compactctl.tuning.grid import Grid
 # Of the parameters but the one with most values; the work grows with the third power of it.
 _MOST_VALUES = 300
 _NOTHING = 1e-9
+# What a fit leaves of nothing, as a share of the largest.
+_LEFT_BY_A_FIT = 1e-6
 _TOO_MANY = (
     f"there are more than {_MOST_VALUES} values beside those of the longest parameter, too many to work out what each "
     "does; take larger steps"
@@ -33,7 +35,8 @@ class Effect:
     """What one parameter does alone: the level of each objective at each of its values, and how far they are apart.
 
     ``spread`` is the largest less the smallest level: a share of the smallest for amounts, the difference for shares.
-    A level is None where no point has that value, and all of them where they cannot be told; ``reason`` says why.
+    A level is None where no point has that value, and all of them where they cannot be told; a spread also where the
+    smallest level of an amount is nothing to take a share of. ``reason`` says why.
     """
 
     name: str
@@ -57,12 +60,15 @@ def effects_of(
     sizes = [len(axis.values) for axis in grid.axes]
     levels = {name: _levels(sizes, some) for name, some in points.items()}
 
-    def untold(at: int) -> str:
+    def reason(at: int) -> str:
         for name, found in levels.items():
             if points[name] and all(level is None for level in found[at]):
                 if _solved(sizes, points[name]) > _MOST_VALUES:
                     return _TOO_MANY
                 return _MORE if len(grid.points) + grid.impossible < grid.of else _NO_MORE
+        of_nothing = [o.name for o in objectives if _is_of_nothing(o, levels[o.name][at])]
+        if of_nothing:
+            return f"the least {' and '.join(of_nothing)} is not above 0, so that there is no share of it"
         return ""
 
     return tuple(
@@ -70,7 +76,7 @@ def effects_of(
             axis.name,
             {name: found[at] for name, found in levels.items()},
             {objective.name: _spread(objective, levels[objective.name][at]) for objective in objectives},
-            untold(at),
+            reason(at),
         )
         for at, axis in enumerate(grid.axes)
     )
@@ -188,10 +194,18 @@ def _fit(
 
 def _spread(objective: Objective, levels: Sequence[float | None]) -> float | None:
     known = [level for level in levels if level is not None]
-    if not known:
+    if not known or _is_of_nothing(objective, known):
         return None
     low, high = min(known), max(known)
-    # What a fit leaves of nothing is nothing.
-    if high - low <= 1e-6 * max(abs(low), abs(high)):
+    if high - low <= _LEFT_BY_A_FIT * max(abs(low), abs(high)):
         return 0.0
-    return (high - low) / abs(low) if objective.is_amount and low else high - low
+    return (high - low) / low if objective.is_amount else high - low
+
+
+def _is_of_nothing(objective: Objective, levels: Sequence[float | None]) -> bool:
+    """Whether an amount differs and its smallest level is none; what effects add up to may even be below nothing."""
+    known = [level for level in levels if level is not None]
+    if not objective.is_amount or not known:
+        return False
+    size = max(map(abs, known))
+    return min(known) <= _LEFT_BY_A_FIT * size < max(known) - min(known)

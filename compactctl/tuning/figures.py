@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -155,7 +156,7 @@ class Objective:
     def change(self, pairs: Sequence[tuple[Amount, Amount]]) -> float | None:
         """Give the change over sessions of what is taken over them, (here, there): of amounts the share of there.
 
-        None where there is nothing to be a share of.
+        Infinite where an amount comes from nothing: it is more than any share of that. None where a share has no whole.
 
         >>> tokens = Objective("tokens", "tokens", "sum")
         >>> tokens.change([((90.0, 1), (100.0, 1)), ((300.0, 1), (400.0, 1))])  # 390 of 500
@@ -164,11 +165,20 @@ class Objective:
         here, there = taken(self.over, [one for one, _ in pairs]), taken(self.over, [other for _, other in pairs])
         if here is None or there is None:
             return None
-        if not self.is_amount:
-            return here - there
-        return (here - there) / there if there else None
+        return _of(here - there, there) if self.is_amount else here - there
 
     def loss(self, value: float, against: float) -> float:
-        """Give by how much a value is worse than another: a share of it, for shares the difference; gains are < 0."""
+        """Give by how much a value is worse than another: a share of it, for shares the difference; gains are < 0.
+
+        >>> Objective("tokens", "tokens", "sum").loss(0.009, 0), Objective("m6.lost", "lost", "share").loss(0.009, 0)
+        (inf, 0.009)
+        """
         worse = against - value if self.higher else value - against
-        return worse / abs(against) if self.is_amount and against else worse
+        return _of(worse, against) if self.is_amount else worse
+
+
+def _of(difference: float, amount: float) -> float:
+    """Give a difference as a share of an amount: of nothing any difference is infinite, and none is none."""
+    if amount:
+        return difference / abs(amount)
+    return math.copysign(math.inf, difference) if difference else 0.0

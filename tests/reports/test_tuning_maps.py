@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
 from compactctl.reports._decision_plots import tuning_figure
 from compactctl.reports._paper import Paper
-from compactctl.reports._tuning import tuning_document
+from compactctl.reports._tuning import change_words, tuning_document
 from compactctl.reports._tuning_text import tuning_text
 from compactctl.settings import compactor_options
 from compactctl.tuning.choice import decide
@@ -85,3 +86,31 @@ def test_it_says_which_sessions_are_counted(sessions: int, words: str) -> None:
     told = text_of(searched(sessions))
     assert f"Pareto front{words}, cheapest first" in told
     assert f"gate: failed turns at most 0{words} (1 setting fails)" in told
+
+
+def test_a_change_from_nothing_is_told_in_words() -> None:
+    """What has no share of what it was before is null in JSON, which holds no infinity, and not n/a in the text."""
+    grid = full_grid(parse_axes(["soft=0.70,0.75"], SPEC), SPEC, compactor_options(SPEC, {}))
+    # The present setting fails a turn and costs nothing; the other costs 1.
+    rows = [
+        [
+            {
+                "m3.cost_usd": Measured(cost),
+                "m6.recall_visible": share(9, 10),
+                "real_peak_occupancy": Measured(0.8),
+                "failed_turns": Measured(1 - cost),
+            }
+        ]
+        for cost in (0.0, 1.0)
+    ]
+    result = decide(grid, rows, ["a"], 0, seed=1)
+    body = tuning_document(grid, [grid.options(n) for n in (0, 1)], result, rows, ["a"], seed=1, complete=True)
+    assert "cost from nothing" in body["recommendation"]["reason"]
+    change = body["recommendation"]["against_present"]["tuning"]["cost"]
+    assert change == {"change": None, "low": None, "high": None, "sessions": 1}
+    words = text_of(
+        {"command": "tune", "tool_version": "0", "settings": {"compactor": "progressive"}, "failed": [], **body}
+    )
+    assert re.search(r"cost, total +tuned on +\$0.00 +\$1.00 +from nothing", words)
+    unlimited = {"change": -0.46, "low": -0.5, "high": None, "sessions": 5}
+    assert change_words({"over_sessions": "sum"}, unlimited) == "-46.0% (-50.0 to no limit)"

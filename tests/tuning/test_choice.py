@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -14,7 +15,7 @@ from compactctl.registry import plugin
 from compactctl.settings import compactor_options
 from compactctl.tuning.choice import Result, decide
 from compactctl.tuning.dice import Dice
-from compactctl.tuning.figures import Pooled, pooled_figures
+from compactctl.tuning.figures import Objective, Pooled, pooled_figures
 from compactctl.tuning.gates import Row
 from compactctl.tuning.grid import full_grid, parse_axes
 from compactctl.tuning.judging import Prefer
@@ -535,6 +536,40 @@ def test_a_change_is_that_of_the_totals_beside_it() -> None:
         here, there = (getattr(result.points[number], field)["cost"] for number in (1, 0))
         assert changes["cost"] is not None
         assert changes["cost"].change == pytest.approx(here / there - 1)
+
+
+def test_a_cost_where_there_was_none_is_no_small_loss() -> None:
+    """8 * 0.1 cents instead of nothing are more than 1 % of it: more recall for them is a trade, and is not taken."""
+    result = decided(lambda point, at: row(0.001 * point, 0.8 + point / 10), points=2, prefer=Prefer.RECALL)
+    found = result.recommendation
+    assert (found.number, found.best) == (None, 0)
+    assert found.flat == (0,)
+    assert found.reason.startswith("keep the present setting: none that loses nothing")
+
+
+def test_where_nothing_costs_anything_on_the_sessions_kept_back_it_says_so() -> None:
+    """A cost of 0 was measured: it shows no gain, which is another thing than not to be known."""
+    kept_back = set(decided(lambda point, at: row(1.0)).split.held_out)
+    result = decided(lambda point, at: row(0.0 if at in kept_back else 1.0 - point / 10))
+    assert result.recommendation.number is None
+    assert result.recommendation.reason == (
+        "cost is nothing on the sessions kept back, so that they show no gain in it; keep the present setting"
+    )
+    # And one that comes from nothing there is a loss.
+    result = decided(lambda point, at: row(float(point) if at in kept_back else 1.0 - point / 10))
+    assert "does not hold on the sessions kept back" in result.recommendation.reason
+
+
+def test_sessions_that_cost_nothing_before_count_among_the_resamples() -> None:
+    """Four sessions of 5 cost 1 instead of nothing: draws of these alone are losses without a limit, and no gaps."""
+    cost = Objective("m3.cost_usd", "cost", "sum")
+    pairs = [((50.0, 1.0), (100.0, 1.0)), *[((1.0, 1.0), (0.0, 1.0))] * 4]
+    found = bootstrap(pairs, cost.change, 1)
+    assert found is not None
+    # 54 of 100; the first is in none of about (4 / 5) ** 5 = 33 % of the draws.
+    assert (found.change, found.high) == (pytest.approx(-0.46), math.inf)
+    assert not found.excludes_zero
+    assert cost.change([((0.0, 1.0), (0.0, 1.0))]) == 0
 
 
 def test_where_the_present_setting_wins_it_is_not_compared_with_itself() -> None:

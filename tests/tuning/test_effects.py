@@ -48,6 +48,28 @@ def test_a_value_without_a_point_has_no_level() -> None:
     assert b.spread["cost"] == pytest.approx(2 / 5)
 
 
+@pytest.mark.parametrize(
+    ("costs", "spread"),
+    [
+        ([0, 5], None),
+        ([0, 0], 0),
+        # 4 more than 1.
+        ([1, 5], 4),
+    ],
+)
+def test_of_nothing_there_is_no_share(costs: list[float], spread: float | None) -> None:
+    """5 dollars instead of none are not 500 %: there is no spread, and the reason says why."""
+    (a,) = effects_of(grid(2), [COST], {"cost": costs})
+    assert (a.means["cost"], a.spread["cost"]) == (tuple(costs), spread)
+    assert a.reason == ("the least cost is not above 0, so that there is no share of it" if spread is None else "")
+
+
+def test_a_difference_of_shares_needs_nothing_to_be_a_share_of() -> None:
+    """From a recall of 0 to one of 0.5 it is 50 points."""
+    (a,) = effects_of(grid(2), [Objective("m6.recall_visible", "recall", "share")], {"recall": [0, 0.5]})
+    assert (a.spread["recall"], a.reason) == (0.5, "")
+
+
 def test_without_any_figure_there_is_no_effect() -> None:
     """An objective that no point has gives no levels and no spread."""
     (a,) = effects_of(grid(2), [COST], {"cost": [None, None]})
