@@ -152,7 +152,7 @@ class _Choice:
         if not gaining:
             reason = (
                 f"keep the present setting: none that loses nothing against it betters {self.prefer} by more than "
-                f"{self.tolerance:.0%}"
+                f"{self.tolerance * 100:g}%"
             )
             return self._shown(self.present, reason, take=False)
         best = self._best(gaining)
@@ -214,7 +214,7 @@ class _Choice:
         # All within the tolerance, or it would not be recommended.
         loses = max([*self._losses(best), *self._losses_there(best).values()]) > 0
         words = f"better in {self.prefer} than the present setting, and " + (
-            f"worse in nothing by more than {self.tolerance:.0%}" if loses else "no worse in anything else"
+            f"worse in nothing by more than {self.tolerance * 100:g}%" if loses else "no worse in anything else"
         )
         if self.prefer != Prefer.PEAK and self._loss(Prefer.PEAK, best, self.present) > self.tolerance:
             words += "; the window gets fuller, which is no loss while requests fit it"

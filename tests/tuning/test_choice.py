@@ -96,6 +96,16 @@ def test_a_recommendation_says_what_it_gives_up(recall: float, peak: float, sess
     assert result.recommendation.reason == f"better in cost than the present setting, and {words}"
 
 
+@pytest.mark.parametrize(("tolerance", "words"), [(0.005, "0.5%"), (0.015, "1.5%"), (0.07, "7%")])
+def test_a_tolerance_is_told_as_it_was_given(tolerance: float, words: str) -> None:
+    """Half a percent is neither rounded to none nor to one, in what is recommended and in what is not."""
+    kept = decided(lambda point, at: row(1.0 - point * tolerance / 2), points=2, tolerance=tolerance)
+    assert kept.recommendation.reason.endswith(f"betters cost by more than {words}")
+    # A loss of half the tolerance in recall, for half the cost.
+    taken = decided(lambda point, at: row(1.0 - point / 2, 0.9 - point * tolerance / 2), points=2, tolerance=tolerance)
+    assert taken.recommendation.reason.endswith(f"worse in nothing by more than {words}")
+
+
 def test_without_recall_where_it_counts_nothing_is_recommended() -> None:
     """Recall of the sessions kept back alone does not say what a cheaper setting forgets on those tuned on."""
     kept_back = set(decided(lambda point, at: row(1.0)).split.held_out)
