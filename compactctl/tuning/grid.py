@@ -150,6 +150,9 @@ def _kept(
         if len(kept) == most:
             break
     if not kept:
+        if impossible < of:
+            drawn = f"none of {impossible:,} points drawn of its {of:,} is possible; draw more with --trials"
+            raise SettingsError(f"--grid: {drawn}; for example: {example}")
         raise SettingsError(f"--grid: none of its {of:,} points is possible, for example: {example}")
     # A sample is shown in the order of the grid: the order of the draws says nothing.
     chosen = [places for _, places in sorted(kept)]

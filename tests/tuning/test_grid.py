@@ -144,6 +144,14 @@ def test_no_point_of_a_large_grid_is_drawn_twice() -> None:
     assert len(set(sampled_grid(axes, SPEC, FIXED, 2000, 1).points)) == 2000
 
 
+def test_what_was_not_drawn_is_not_said_to_be_impossible() -> None:
+    """Of a huge grid 100 points a trial are drawn: where none of them is possible, the message speaks of these."""
+    axes = parse_axes(["soft=0.7:0.99999:0.0001", "full=0.0001:0.701:0.0001"], SPEC)
+    # 3,000 values by 7,010; possible are 0.7 <= soft <= full <= 0.701 alone, 11 * 12 / 2 = 66 points.
+    with pytest.raises(SettingsError, match=r"none of 100 points drawn of its 21,030,000 is possible; draw more with"):
+        sampled_grid(axes, SPEC, FIXED, 1, seed=0)
+
+
 @pytest.mark.parametrize("limit", [2**64 + 1, 0, -1])
 def test_dice_refuse_what_they_cannot_draw(limit: int) -> None:
     """A limit beyond the dice is an error and no endless search."""
