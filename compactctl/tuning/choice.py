@@ -79,7 +79,8 @@ def decide(
         if gate.note:
             advised.setdefault(gate.advice(tuned[passing.number]), []).append(gate.note)
     notes += [f"{'; '.join(told)}; {advice}" for advice, told in advised.items()]
-    notes += [words for words in (gates_left_out(gates), parts.note) if words]
+    notes += gates_left_out(gates, tuned)
+    notes += [parts.note] if parts.note else []
     choice = _Choice(grid, judged, objectives, table, parts, tuned, kept_back, gates, present, seed, prefer, tolerance)
     return Result(
         objectives,

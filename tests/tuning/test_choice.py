@@ -293,6 +293,20 @@ def test_what_passes_a_gate_by_its_slack_alone_is_no_better_than_the_present_set
     assert result.recommendation.reason.startswith("keep the present setting: none that loses nothing")
 
 
+def test_what_was_measured_in_no_session_is_no_gate_that_all_pass() -> None:
+    """Without a window nobody knows what was above it: that is told, and is not a 0 that every setting reaches."""
+    unknown = {"m1.overshoot_turns": Measured(None, "no window is known")}
+    result = decided(lambda point, at: {**row(1.0), **unknown})
+    assert [gate.name for gate in result.gates] == ["failed turns", "protocol faults"]
+    told = (
+        "not held as gates, since no session has them: turns above the window (m1.overshoot_turns: no window is known)"
+    )
+    assert told in result.notes
+    # Known of some, it is held.
+    result = decided(lambda point, at: {**row(1.0), "m1.overshoot_turns": Measured(0 if at % 2 else None)})
+    assert "turns above the window" in [gate.name for gate in result.gates]
+
+
 def test_spirals_are_counted_in_sessions_and_not_in_links() -> None:
     """A chain of 9 compactions is one spiral, as bad as one of 3; chains of 2 are none."""
     chains = [[9.0, 2.0, 2.0], [3.0, 3.0, 2.0]]
