@@ -114,3 +114,17 @@ def test_a_change_from_nothing_is_told_in_words() -> None:
     assert re.search(r"cost, total +tuned on +\$0.00 +\$1.00 +from nothing", words)
     unlimited = {"change": -0.46, "low": -0.5, "high": None, "sessions": 5}
     assert change_words({"over_sessions": "sum"}, unlimited) == "-46.0% (-50.0 to no limit)"
+
+
+def test_a_panel_without_curves_says_why() -> None:
+    """What a parameter does may not be known by the points that were tried: then its panel is not merely empty."""
+    document = dict(searched())
+    told = {axes.get_title() for axes in tuning_figure(document).axes}
+    reason = "its values cannot be told apart from those of other parameters by these points; more --trials"
+    document["sensitivity"] = [
+        {**effect, "means": {name: [None] * len(means) for name, means in effect["means"].items()}, "reason": reason}
+        for effect in document["sensitivity"]
+    ]
+    titles = [axes.get_title().replace("\n", " ") for axes in tuning_figure(document).axes]
+    assert titles.count(reason) == len(document["sensitivity"])
+    assert reason not in told
