@@ -129,6 +129,15 @@ def test_more_trials_than_points_is_the_whole_grid() -> None:
     assert not sample.sampled
 
 
+def test_trials_that_reach_all_possible_points_are_the_whole_grid() -> None:
+    """Of 9 points 3 are impossible: 7 trials try all the others, and nothing is left out by chance."""
+    axes = parse_axes(["soft=0.6,0.7,0.8", "full=0.6,0.7,0.8"], SPEC)
+    found = sampled_grid(axes, SPEC, FIXED, 7, seed=0)
+    assert found == full_grid(axes, SPEC, FIXED)
+    assert not found.sampled
+    assert sampled_grid(axes, SPEC, FIXED, 5, seed=0).sampled
+
+
 def test_a_sample_of_a_huge_grid_comes_at_once() -> None:
     """Five parameters of 10,000 values have more points than 64 bits can number; three are drawn all the same."""
     fine = "=0.0001:1:0.0001"
