@@ -39,6 +39,8 @@ _POINTS_A_TASK = 10
 _CHARACTERS_A_TASK = 100_000_000
 _PART_OF_THE_REST = 8
 _CHARACTERS_WORTH_A_TASK = 20_000_000
+# What is kept of each figure; what was kept in another form is not taken for it.
+_FIGURES = ("value", "reason", "amounts")
 # So much text is held at a time while sessions are replayed.
 BATCH_CHARACTERS = 128_000_000
 
@@ -147,14 +149,18 @@ class Memory:
             return None
         self.recalled += task.last - task.first
         return tuple(
-            {key: Measured(value, reason) for key, (value, reason) in row.items()} for row in orjson.loads(held)
+            {
+                key: Measured(value, reason, None if amounts is None else tuple(amounts))
+                for key, (value, reason, amounts) in row.items()
+            }
+            for row in orjson.loads(held)
         )
 
     def keep(self, key: str, done: Done) -> None:
         """Keep what a task gave, as long as that is possible."""
         if self.broken is not None:
             return
-        rows = [{key: (m.value, m.reason) for key, m in row.items()} for row in done.rows]
+        rows = [{key: (m.value, m.reason, m.amounts) for key, m in row.items()} for row in done.rows]
         try:
             self.blobs.put(key, orjson.dumps(rows))
         except StoreError as error:
@@ -187,6 +193,7 @@ class _Keys:
         return canonical(
             {
                 "tool_version": compactctl.__version__,
+                "figures": _FIGURES,
                 "input": session.input_sha256,
                 "session": session.id,
                 "code": self.code,

@@ -334,10 +334,7 @@ def _write_settings(path: Path, document: dict[str, Any], setup: Setup, settings
         note(f"nothing was written to {path}: {document['recommendation']['reason']}")
         return
     written = _settings_with(chosen, path, setup, settings, how_found(document))
-    try:
-        write_file(path, [written.content.encode()], "--write")
-    except OSError as error:
-        raise StoreError(f"--write {path}: {error}") from error
+    write_file(path, [written.content.encode()], "--write")
     note(f"wrote {path}")
     if written.gone:
         note(f"{path}: taken out, since {setup.spec.name} has no such option: {', '.join(written.gone)}")

@@ -27,6 +27,7 @@ class Pool(StrEnum):
     SUM = "sum"
     MEAN = "mean"
     MAX = "max"
+    SHARE = "share"  # all of one amount over all of another
 
 
 # Units of what adds up over sessions.
@@ -52,8 +53,7 @@ _AMOUNTS = frozenset(
 class Key:
     """One figure of a measure: its key (``m1.overshoot_turns``), unit, direction and meaning.
 
-    ``over`` says how it is taken over sessions where its unit does not: amounts add up, of all else it is the mean. A
-    share is all of one amount over all of another where ``part`` or ``whole`` names the key of one of the two.
+    ``over`` says how it is taken over sessions where its unit does not: amounts add up, of all else it is the mean.
     """
 
     key: str
@@ -61,8 +61,6 @@ class Key:
     direction: Direction
     help: str
     over: Pool | None = None
-    part: str = ""
-    whole: str = ""
 
     @property
     def pool(self) -> Pool:
@@ -76,10 +74,15 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A figure, or None and the reason why there is none. None is not zero and passes no budget."""
+    """A figure, or None and the reason why there is none. None is not zero and passes no budget.
+
+    ``amounts`` are what a share was made of, the part and the whole. They go with it, so that what it is over sessions
+    does not hang on which other measures were computed.
+    """
 
     value: float | int | None
     reason: str = ""
+    amounts: tuple[float, float] | None = None
 
 
 def dollars(cost: float | None, sign: str = "") -> str:
@@ -165,7 +168,7 @@ class MeasureSpec:
 def share(part: float, whole: float, reason: str = "nothing to divide by") -> Measured:
     """Give a part of a whole, None with the reason where the whole is nothing.
 
-    >>> share(1, 4).value, share(0, 0, "no turns")
-    (0.25, Measured(value=None, reason='no turns'))
+    >>> share(1, 4), share(0, 0, "no turns").reason
+    (Measured(value=0.25, reason='', amounts=(1, 4)), 'no turns')
     """
-    return Measured(part / whole) if whole else Measured(None, reason)
+    return Measured(part / whole, amounts=(part, whole)) if whole else Measured(None, reason)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from compactctl.measures._cost import amounts_of, uncompacted_amounts
 from compactctl.measures._load import load_of
-from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Pool, Trace, share
 
 SENT, MEAN, SHARE = "m2.tokens_sent", "m2.mean_occupancy", "m2.share_of_uncompacted"
 
@@ -38,7 +38,13 @@ MEASURE = MeasureSpec(
     (
         Key(SENT, "tokens", Direction.LOWER, "real tokens sent over all turns (the area under the curve)"),
         Key(MEAN, "share of the window", Direction.NEUTRAL, "mean occupancy in real tokens"),
-        Key(SHARE, "share", Direction.LOWER, "tokens sent / those of the same session without compaction", part=SENT),
+        Key(
+            SHARE,
+            "share",
+            Direction.LOWER,
+            "tokens sent / those of the same session without compaction",
+            Pool.SHARE,
+        ),
     ),
     _compute,
 )

@@ -19,7 +19,7 @@ from compactctl.measures._cost import (
     uncompacted_amounts,
 )
 from compactctl.measures._load import Cut, load_of
-from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Prices, Trace, share
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Pool, Prices, Trace, share
 
 COST, WHOLE, SHARE = "m3.cost_usd", "m3.uncompacted_cost_usd", "m3.cost_share_of_uncompacted"
 RECORDED = "m3.recorded_cost_usd"
@@ -95,8 +95,7 @@ MEASURE = MeasureSpec(
             "share",
             Direction.LOWER,
             "cost / that of the same session without compaction",
-            part=COST,
-            whole=WHOLE,
+            Pool.SHARE,
         ),
         Key(
             RECORDED,
@@ -109,7 +108,7 @@ MEASURE = MeasureSpec(
             "share",
             Direction.HIGHER,
             "tokens sent that the prompt cache holds / tokens sent",
-            whole="m2.tokens_sent",
+            Pool.SHARE,
         ),
         Key(REWRITES, "a 100 calls", Direction.LOWER, "calls whose view does not begin with the one before"),
         Key(UNPAID, "compactions", Direction.LOWER, "compactions whose broken cache costs more than they ever save"),

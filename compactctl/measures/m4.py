@@ -176,7 +176,7 @@ MEASURE = MeasureSpec(
             "share",
             Direction.LOWER,
             "cost of the summarizer / cost of the whole replay",
-            whole="m3.cost_usd",
+            Pool.SHARE,
         ),
         Key(
             LARGEST, "share of the window", Direction.LOWER, "largest summarizer request and its cap / window", Pool.MAX

@@ -15,7 +15,7 @@ from compactctl.measures._facts import facts_of
 from compactctl.measures._own import own_changes
 from compactctl.measures._sight import Found, Sight
 from compactctl.measures._signs import Queries, Signs, placed_in
-from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Trace, share
+from compactctl.measures._spec import Direction, Key, Measured, MeasureSpec, Pool, Trace, share
 
 DISTANCE = 8_000  # D of the reference: real tokens that must lie between a reference and its use
 CAVEAT = "keyword survival overstates what a model recalls"
@@ -23,14 +23,14 @@ NUMBER, VISIBLE, REACHABLE = "m6.references", "m6.recall_visible", "m6.recall_re
 ORPHANED, LOST = "m6.orphaned", "m6.lost"
 
 
-def recall(counts: Sequence[int]) -> tuple[float, float]:
+def recall(counts: Sequence[int]) -> tuple[Measured, Measured]:
     """Give the visible and the reachable recall of counts in the order visible, reachable, orphaned, lost.
 
-    >>> recall([6, 2, 1, 1])
-    (0.6, 0.8)
+    >>> [found.value for found in recall([6, 2, 1, 1])]
+    [0.6, 0.8]
     """
     total = sum(counts)
-    return counts[Found.VISIBLE] / total, (counts[Found.VISIBLE] + counts[Found.REACHABLE]) / total
+    return share(counts[Found.VISIBLE], total), share(counts[Found.VISIBLE] + counts[Found.REACHABLE], total)
 
 
 def recall_counts(trace: Trace) -> list[int]:
@@ -96,8 +96,8 @@ def _compute(trace: Trace) -> Mapping[str, Measured]:
     visible, reachable = recall(counts)
     return {
         NUMBER: Measured(total),
-        VISIBLE: Measured(visible),
-        REACHABLE: Measured(reachable),
+        VISIBLE: visible,
+        REACHABLE: reachable,
         ORPHANED: share(counts[Found.ORPHANED], total),
         LOST: share(counts[Found.LOST], total),
     }
@@ -112,12 +112,10 @@ MEASURE = MeasureSpec(
         Key(
             NUMBER, "references", Direction.NEUTRAL, f"what replies named again that was last read {_D} before or more"
         ),
-        Key(VISIBLE, "share", Direction.HIGHER, "of those, what the view of the turn shows", whole=NUMBER),
-        Key(REACHABLE, "share", Direction.HIGHER, "of those, what the view shows or names the file of", whole=NUMBER),
-        Key(
-            ORPHANED, "share", Direction.LOWER, "of those, what is in a file that the view does not name", whole=NUMBER
-        ),
-        Key(LOST, "share", Direction.LOWER, "of those, what is neither in the view nor in a file", whole=NUMBER),
+        Key(VISIBLE, "share", Direction.HIGHER, "of those, what the view of the turn shows", Pool.SHARE),
+        Key(REACHABLE, "share", Direction.HIGHER, "of those, what the view shows or names the file of", Pool.SHARE),
+        Key(ORPHANED, "share", Direction.LOWER, "of those, what is in a file that the view does not name", Pool.SHARE),
+        Key(LOST, "share", Direction.LOWER, "of those, what is neither in the view nor in a file", Pool.SHARE),
     ),
     _compute,
 )

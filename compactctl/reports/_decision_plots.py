@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from compactctl.reports._pictures import _figure, curves_figure, label
@@ -26,6 +27,7 @@ _FRONT, _DOMINATED, _FAILS, _CHOSEN, _PRESENT = "#1f4e9c", "#8a8f98", "#c0261c",
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # So much of a title fits over one panel.
 _TITLE_CHARACTERS = 48
+_REASON_CHARACTERS = 3 * _TITLE_CHARACTERS
 
 
 def tuning_figure(document: Mapping[str, Any]) -> Figure:
@@ -184,6 +186,9 @@ def _effect(axes: Axes, document: Mapping[str, Any], at: int) -> None:
             markersize=4,
             label=objective["name"],
         )
+    # A curve that is not there is told; that a spread has no share is of no matter to the curves.
+    if any(all(mean is None for mean in means) for means in effect["means"].values()):
+        axes.set_title(fill(label(effect["reason"] or "n/a", _REASON_CHARACTERS), _TITLE_CHARACTERS), fontsize=9)
     step = max(1, -(-len(places) // 10))
     axes.set_xticks(places[::step], [value_words(value) for value in effect["values"][::step]])
     axes.set_xlabel(label(effect["name"]))

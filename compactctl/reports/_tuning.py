@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -136,9 +137,19 @@ def _intervals(found: Mapping[str, Interval | None] | None) -> dict[str, Any] | 
     return {
         name: None
         if interval is None
-        else {"change": interval.change, "low": interval.low, "high": interval.high, "sessions": interval.sessions}
+        else {
+            "change": _finite(interval.change),
+            "low": _finite(interval.low),
+            "high": _finite(interval.high),
+            "sessions": interval.sessions,
+        }
         for name, interval in found.items()
     }
+
+
+def _finite(change: float) -> float | None:
+    """Give a change, None for one that is more than any share, which JSON cannot hold."""
+    return change if math.isfinite(change) else None
 
 
 def objective_words(objective: Mapping[str, Any], value: float | None) -> str:
@@ -162,11 +173,14 @@ def change_words(objective: Mapping[str, Any], interval: Mapping[str, Any] | Non
     """
     if interval is None:
         return "n/a"
+    if interval["change"] is None:
+        return "from nothing"
     unit = "%" if objective["over_sessions"] == "sum" else " points"
     middle = f"{interval['change'] * 100:+.1f}{unit}"
     if interval["sessions"] < 2:
         return middle
-    return f"{middle} ({interval['low'] * 100:+.1f} to {interval['high'] * 100:+.1f})"
+    low, high = ("no limit" if (edge := interval[name]) is None else f"{edge * 100:+.1f}" for name in ("low", "high"))
+    return f"{middle} ({low} to {high})"
 
 
 def objective_name(objective: Mapping[str, Any]) -> str:

@@ -79,7 +79,8 @@ def decide(
         if gate.note:
             advised.setdefault(gate.advice(tuned[passing.number]), []).append(gate.note)
     notes += [f"{'; '.join(told)}; {advice}" for advice, told in advised.items()]
-    notes += [words for words in (gates_left_out(gates), parts.note) if words]
+    notes += gates_left_out(gates, tuned)
+    notes += [parts.note] if parts.note else []
     choice = _Choice(grid, judged, objectives, table, parts, tuned, kept_back, gates, present, seed, prefer, tolerance)
     return Result(
         objectives,
@@ -152,7 +153,7 @@ class _Choice:
         if not gaining:
             reason = (
                 f"keep the present setting: none that loses nothing against it betters {self.prefer} by more than "
-                f"{self.tolerance:.0%}"
+                f"{self.tolerance * 100:g}%"
             )
             return self._shown(self.present, reason, take=False)
         best = self._best(gaining)
@@ -192,6 +193,8 @@ class _Choice:
         there = self._interval(objective, best.number, self.parts.held_out)
         if there is None:
             return f"{self.prefer} was not measured on the sessions kept back; {keep}"
+        if objective.is_amount and not self.present.held_out[self.prefer] and not there.change:
+            return f"{self.prefer} is nothing on the sessions kept back, so that they show no gain in it; {keep}"
         if not objective.better(there.change, 0):
             return f"the gain in {self.prefer} does not hold on the sessions kept back; {keep}"
         lost = self._lost_there(best)
@@ -212,7 +215,7 @@ class _Choice:
         # All within the tolerance, or it would not be recommended.
         loses = max([*self._losses(best), *self._losses_there(best).values()]) > 0
         words = f"better in {self.prefer} than the present setting, and " + (
-            f"worse in nothing by more than {self.tolerance:.0%}" if loses else "no worse in anything else"
+            f"worse in nothing by more than {self.tolerance * 100:g}%" if loses else "no worse in anything else"
         )
         if self.prefer != Prefer.PEAK and self._loss(Prefer.PEAK, best, self.present) > self.tolerance:
             words += "; the window gets fuller, which is no loss while requests fit it"
@@ -327,7 +330,7 @@ class _Choice:
 
         def order(region: Sequence[int]) -> tuple[int, float]:
             known = [value for n in region if (value := self.judged[n].tuning[self.prefer]) is not None]
-            return -len(region), min(objective.loss(value, 0.0) for value in known)
+            return -len(region), min(-value if objective.higher else value for value in known)
 
         chosen = min(self.regions.of(inside), key=order)
         return self.judged[self.regions.middle(chosen)]

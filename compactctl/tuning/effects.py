@@ -17,7 +17,15 @@ from compactctl.tuning.grid import Grid
 # Of the parameters but the one with most values; the work grows with the third power of it.
 _MOST_VALUES = 300
 _NOTHING = 1e-9
-_NOT_APART = "its values cannot be told apart from those of other parameters by these points; more --trials"
+# What a fit leaves of nothing, as a share of the largest.
+_LEFT_BY_A_FIT = 1e-6
+_TOO_MANY = (
+    f"there are more than {_MOST_VALUES} values beside those of the longest parameter, too many to work out what each "
+    "does; take larger steps"
+)
+_NOT_APART = "its values cannot be told apart from those of other parameters by these points"
+_MORE = f"{_NOT_APART}; more --trials"
+_NO_MORE = f"{_NOT_APART}, and all other points are impossible"
 
 Points = Sequence[tuple[Sequence[int], float]]
 
@@ -27,7 +35,8 @@ class Effect:
     """What one parameter does alone: the level of each objective at each of its values, and how far they are apart.
 
     ``spread`` is the largest less the smallest level: a share of the smallest for amounts, the difference for shares.
-    A level is None where no point has that value, and all of them where they cannot be told; ``reason`` says why.
+    A level is None where no point has that value, and all of them where they cannot be told; a spread also where the
+    smallest level of an amount is nothing to take a share of. ``reason`` says why.
     """
 
     name: str
@@ -51,24 +60,38 @@ def effects_of(
     sizes = [len(axis.values) for axis in grid.axes]
     levels = {name: _levels(sizes, some) for name, some in points.items()}
 
-    def untold(at: int) -> bool:
-        return any(points[name] and all(level is None for level in found[at]) for name, found in levels.items())
+    def reason(at: int) -> str:
+        for name, found in levels.items():
+            if points[name] and all(level is None for level in found[at]):
+                if _solved(sizes, points[name]) > _MOST_VALUES:
+                    return _TOO_MANY
+                return _MORE if len(grid.points) + grid.impossible < grid.of else _NO_MORE
+        of_nothing = [o.name for o in objectives if _is_of_nothing(o, levels[o.name][at])]
+        if of_nothing:
+            return f"the least {' and '.join(of_nothing)} is not above 0, so that there is no share of it"
+        return ""
 
     return tuple(
         Effect(
             axis.name,
             {name: found[at] for name, found in levels.items()},
             {objective.name: _spread(objective, levels[objective.name][at]) for objective in objectives},
-            _NOT_APART if untold(at) else "",
+            reason(at),
         )
         for at, axis in enumerate(grid.axes)
     )
 
 
+def _solved(sizes: Sequence[int], points: Points) -> int:
+    """Count the values that points have on all axes but that with most: so many are solved for."""
+    counts = [len({places[axis] for places, _ in points}) for axis in range(len(sizes))]
+    return sum(counts) - max(counts)
+
+
 def _levels(sizes: Sequence[int], points: Points) -> list[tuple[float | None, ...]]:
     """Give the level of each value of each axis: the mean over all points and the effect of the value.
 
-    All of an axis are None where the points leave open what its values do.
+    All of an axis are None where the points leave open what its values do; where there are too many values, all are.
 
     >>> # y is 10 with 1 more at each step of the first axis; the second does nothing, but lacks a corner.
     >>> _levels([2, 2], [((0, 0), 10.0), ((1, 0), 11.0), ((1, 1), 11.0)])[1]
@@ -77,7 +100,7 @@ def _levels(sizes: Sequence[int], points: Points) -> list[tuple[float | None, ..
     (None, None)
     """
     nothing: list[tuple[float | None, ...]] = [(None,) * size for size in sizes]
-    if not points:
+    if not points or (dense := _solved(sizes, points)) > _MOST_VALUES:
         return nothing
     middle = sum(value for _, value in points) / len(points)
     counts = [[0] * size for size in sizes]
@@ -95,9 +118,6 @@ def _levels(sizes: Sequence[int], points: Points) -> list[tuple[float | None, ..
             if counts[axis][place]
         )
     }
-    dense = sum(1 for axis, _ in at if axis != longest)
-    if dense > _MOST_VALUES:
-        return nothing
     fitted, open_directions = _fit(at, longest, dense, [(places, value - middle) for places, value in points])
     found: list[tuple[float | None, ...]] = []
     for axis, size in enumerate(sizes):
@@ -174,10 +194,18 @@ def _fit(
 
 def _spread(objective: Objective, levels: Sequence[float | None]) -> float | None:
     known = [level for level in levels if level is not None]
-    if not known:
+    if not known or _is_of_nothing(objective, known):
         return None
     low, high = min(known), max(known)
-    # What a fit leaves of nothing is nothing.
-    if high - low <= 1e-6 * max(abs(low), abs(high)):
+    if high - low <= _LEFT_BY_A_FIT * max(abs(low), abs(high)):
         return 0.0
-    return (high - low) / abs(low) if objective.is_amount and low else high - low
+    return (high - low) / low if objective.is_amount else high - low
+
+
+def _is_of_nothing(objective: Objective, levels: Sequence[float | None]) -> bool:
+    """Whether an amount differs and its smallest level is none; what effects add up to may even be below nothing."""
+    known = [level for level in levels if level is not None]
+    if not objective.is_amount or not known:
+        return False
+    size = max(map(abs, known))
+    return min(known) <= _LEFT_BY_A_FIT * size < max(known) - min(known)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compactctl.measures import all_keys
 from compactctl.measures._spec import Direction, Key, Measured, Pool
@@ -15,7 +16,13 @@ FAILED, CALLS, FILES = "failed_turns", "summarizer_calls", "offloaded_files"
 
 PLAIN_KEYS = (
     Key(TOKENS, "tokens", Direction.LOWER, "decision tokens sent over all turns"),
-    Key(REDUCTION, "share", Direction.HIGHER, "decision tokens that were not sent / those without compaction"),
+    Key(
+        REDUCTION,
+        "share",
+        Direction.HIGHER,
+        "decision tokens that were not sent / those without compaction",
+        Pool.SHARE,
+    ),
     Key(PEAK, "share of the window", Direction.LOWER, "largest view in decision tokens / window", Pool.MAX),
     Key(REAL_PEAK, "share of the window", Direction.LOWER, "largest view in real tokens / window", Pool.MAX),
     Key(FAILED, "turns", Direction.LOWER, "turns that are above the window by real tokens and reserve"),
@@ -49,23 +56,27 @@ def figures_of(outcome: Outcome) -> dict[str, Measured]:
         FILES: (len(tally.offloaded), ""),
     }
     found = {key: Measured(value, reason if value is None else "") for key, (value, reason) in plain.items()}
+    without = outcome.bound.tokens_sent
+    found[REDUCTION] = replace(found[REDUCTION], amounts=(without - tally.tokens_sent, without) if without else None)
     return found | dict(outcome.measures)
 
 
 # What one session has of a figure: of a share the amount and what it is a share of, of all else the value and 1.
 Amount = tuple[float, float]
-SHARE = "share"
 
 
-def amounts_of(key: Key, rows: Sequence[Mapping[str, Measured]]) -> tuple[str, list[Amount]]:
-    """Say how a figure is taken over sessions that have it, and give what each of them adds.
+def amount_of(key: Key, measured: Measured) -> Amount | None:
+    """Give what a session adds to a figure over several; None where it has none, or of a share not its amounts."""
+    if measured.value is None:
+        return None
+    return measured.amounts if key.pool is Pool.SHARE else (measured.value, 1)
 
-    It is ``share`` where each session's share can be told in amounts, otherwise what the key says.
-    """
-    shares = [amount for row in rows if (amount := _in_amounts(key, row)) is not None]
-    if len(shares) == len(rows) and sum(whole for _, whole in shares) > 0:
-        return SHARE, shares
-    return str(key.pool), [(row[key.key].value or 0, 1) for row in rows]
+
+def lack_of(key: Key, measured: Measured) -> str:
+    """Say why a session adds nothing to a figure over several."""
+    if measured.value is None:
+        return measured.reason or "not measured"
+    return "it is not known what it is a share of"
 
 
 def taken(how: str, amounts: Sequence[Amount]) -> float | None:
@@ -81,30 +92,6 @@ def taken(how: str, amounts: Sequence[Amount]) -> float | None:
         return total
     whole = sum([whole for _, whole in amounts])
     return total / whole if whole else None
-
-
-def _in_amounts(key: Key, row: Mapping[str, Measured]) -> Amount | None:
-    """Give a session's share as an amount and its whole; None where it is no share or neither amount is known."""
-    if not (key.part or key.whole or key.key == REDUCTION):
-        return None
-    share = float(row[key.key].value or 0)
-    if key.key == REDUCTION:
-        # What was not sent is a share of what would have been: tokens / (1 - reduction).
-        sent = _known(TOKENS, row)
-        if sent is None or share >= 1:
-            return None
-        return sent / (1 - share) - sent, sent / (1 - share)
-    part, whole = _known(key.part, row), _known(key.whole, row)
-    if whole is None and part is not None and share > 0:
-        whole = part / share
-    if whole is None:
-        return None
-    return share * whole if part is None else part, whole
-
-
-def _known(key: str, row: Mapping[str, Measured]) -> float | None:
-    value = row[key].value if key in row else None
-    return None if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +111,8 @@ class Pooled:
 def pooled_figures(sessions: Iterable[Mapping[str, Measured]]) -> dict[str, Pooled]:
     """Give each figure over the sessions that have it.
 
-    >>> rows = [
-    ...     {"m2.tokens_sent": Measured(90), "m2.share_of_uncompacted": Measured(0.9)},
-    ...     {"m2.tokens_sent": Measured(450), "m2.share_of_uncompacted": Measured(0.5)},
-    ... ]
-    >>> pooled_figures(rows)["m2.share_of_uncompacted"].value  # 540 of 100 + 900, not the mean of 0.9 and 0.5
+    >>> rows = [{"m6.lost": Measured(0.9, amounts=(90, 100))}, {"m6.lost": Measured(0.5, amounts=(450, 900))}]
+    >>> pooled_figures(rows)["m6.lost"].value  # 540 of 100 + 900, not the mean of 0.9 and 0.5
     0.54
     """
     rows = list(sessions)
@@ -137,14 +121,14 @@ def pooled_figures(sessions: Iterable[Mapping[str, Measured]]) -> dict[str, Pool
     if rows and not keys.keys() >= rows[0].keys():
         keys = known_keys()
     found: dict[str, Pooled] = {}
-    for key in rows[0] if rows else ():
-        having = [row for row in rows if row[key].value is not None]
-        lacking = next((row[key].reason for row in rows if row[key].value is None), "")
-        if not having:
-            found[key] = Pooled(None, 0, str(keys[key].pool), f"not measured in any session: {lacking}")
-            continue
-        how, amounts = amounts_of(keys[key], having)
-        found[key] = Pooled(taken(how, amounts), len(having), how, lacking)
+    for name in rows[0] if rows else ():
+        key, how = keys[name], str(keys[name].pool)
+        having = [amount for row in rows if (amount := amount_of(key, row[name])) is not None]
+        lacking = next((lack_of(key, row[name]) for row in rows if amount_of(key, row[name]) is None), "")
+        if having:
+            found[name] = Pooled(taken(how, having), len(having), how, lacking)
+        else:
+            found[name] = Pooled(None, 0, how, f"not measured in any session: {lacking}")
     return found
 
 
@@ -172,7 +156,7 @@ class Objective:
     def change(self, pairs: Sequence[tuple[Amount, Amount]]) -> float | None:
         """Give the change over sessions of what is taken over them, (here, there): of amounts the share of there.
 
-        None where there is nothing to be a share of.
+        Infinite where an amount comes from nothing: it is more than any share of that. None where a share has no whole.
 
         >>> tokens = Objective("tokens", "tokens", "sum")
         >>> tokens.change([((90.0, 1), (100.0, 1)), ((300.0, 1), (400.0, 1))])  # 390 of 500
@@ -181,11 +165,20 @@ class Objective:
         here, there = taken(self.over, [one for one, _ in pairs]), taken(self.over, [other for _, other in pairs])
         if here is None or there is None:
             return None
-        if not self.is_amount:
-            return here - there
-        return (here - there) / there if there else None
+        return _of(here - there, there) if self.is_amount else here - there
 
     def loss(self, value: float, against: float) -> float:
-        """Give by how much a value is worse than another: a share of it, for shares the difference; gains are < 0."""
+        """Give by how much a value is worse than another: a share of it, for shares the difference; gains are < 0.
+
+        >>> Objective("tokens", "tokens", "sum").loss(0.009, 0), Objective("m6.lost", "lost", "share").loss(0.009, 0)
+        (inf, 0.009)
+        """
         worse = against - value if self.higher else value - against
-        return worse / abs(against) if self.is_amount and against else worse
+        return _of(worse, against) if self.is_amount else worse
+
+
+def _of(difference: float, amount: float) -> float:
+    """Give a difference as a share of an amount: of nothing any difference is infinite, and none is none."""
+    if amount:
+        return difference / abs(amount)
+    return math.copysign(math.inf, difference) if difference else 0.0

@@ -74,23 +74,31 @@ _GATES = (
 def gates_of(rows: Sequence[Sequence[Row]]) -> tuple[Gate, ...]:
     """Give the gates whose figures all points have; ``rows`` are those of each point in the sessions that count.
 
-    Each is made by the points that pass those before it, so that some point passes all.
+    Each is made by the points that pass those before it, so that some point passes all. A figure that is known of no
+    session is no 0 that all points reach.
     """
     gates: list[Gate] = []
     passing = list(rows)
     for key, name in _GATES:
-        if all(key in row for point in rows for row in point):
+        if _is_computed(rows, key) and any(row[key].value is not None for point in rows for row in point):
             values = [gate_value(point, key) for point in passing]
             gates.append(Gate(key, name, min(values)))
             passing = [point for point, value in zip(passing, values, strict=True) if value <= gates[-1].limit]
     return tuple(gates)
 
 
-def gates_left_out(gates: Sequence[Gate]) -> str:
-    """Say which gates were not held because their figure was not measured; empty where all were."""
+def gates_left_out(gates: Sequence[Gate], rows: Sequence[Sequence[Row]]) -> list[str]:
+    """Say which gates were not held because their figure was not measured in ``rows``; empty where all were."""
     held = {gate.key for gate in gates}
-    missing = [f"{name} ({key})" for key, name in _GATES if key not in held]
-    return f"not held as gates, since --measures leaves them out: {', '.join(missing)}" if missing else ""
+    left = [(key, name) for key, name in _GATES if key not in held]
+    missing = [f"{name} ({key})" for key, name in left if not _is_computed(rows, key)]
+    unknown = [f"{name} ({key}: {rows[0][0][key].reason})" for key, name in left if _is_computed(rows, key)]
+    told = [f"not held as gates, since --measures leaves them out: {', '.join(missing)}"] if missing else []
+    return told + ([f"not held as gates, since no session has them: {', '.join(unknown)}"] if unknown else [])
+
+
+def _is_computed(rows: Sequence[Sequence[Row]], key: str) -> bool:
+    return all(key in row for point in rows for row in point)
 
 
 def gate_value(point: Sequence[Row], key: str) -> float:

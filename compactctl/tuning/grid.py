@@ -97,7 +97,7 @@ def full_grid(axes: Sequence[Axis], spec: CompactorSpec, fixed: Mapping[str, Any
     of = math.prod(len(axis.values) for axis in axes)
     if of > MOST_POINTS:
         raise SettingsError(f"--grid: {of:,} points are more than {MOST_POINTS:,}; take larger steps or --trials N")
-    return _kept(axes, spec, fixed, iter(range(of)), of, of, sampled=False)
+    return _kept(axes, spec, fixed, iter(range(of)), of, of)
 
 
 def sampled_grid(axes: Sequence[Axis], spec: CompactorSpec, fixed: Mapping[str, Any], trials: int, seed: int) -> Grid:
@@ -110,7 +110,7 @@ def sampled_grid(axes: Sequence[Axis], spec: CompactorSpec, fixed: Mapping[str, 
         drawn: Iterator[int] = iter(Dice(seed).shuffled(of))
     else:
         drawn = _draws(axes, Dice(seed), 100 * trials)
-    return _kept(axes, spec, fixed, drawn, of, trials, sampled=trials < of)
+    return _kept(axes, spec, fixed, drawn, of, trials)
 
 
 def _draws(axes: Sequence[Axis], dice: Dice, most: int) -> Iterator[int]:
@@ -132,8 +132,6 @@ def _kept(
     numbers: Iterator[int],
     of: int,
     most: int,
-    *,
-    sampled: bool,
 ) -> Grid:
     kept: list[tuple[int, tuple[int, ...]]] = []
     impossible = 0
@@ -150,11 +148,15 @@ def _kept(
         if len(kept) == most:
             break
     if not kept:
+        if impossible < of:
+            drawn = f"none of {impossible:,} points drawn of its {of:,} is possible; draw more with --trials"
+            raise SettingsError(f"--grid: {drawn}; for example: {example}")
         raise SettingsError(f"--grid: none of its {of:,} points is possible, for example: {example}")
     # A sample is shown in the order of the grid: the order of the draws says nothing.
     chosen = [places for _, places in sorted(kept)]
     points = tuple(tuple(axis.values[at] for axis, at in zip(axes, places, strict=True)) for places in chosen)
-    return Grid(tuple(axes), points, tuple(chosen), impossible, of, sampled, example)
+    # Trials that were enough for all possible points leave nothing to chance.
+    return Grid(tuple(axes), points, tuple(chosen), impossible, of, len(kept) + impossible < of, example)
 
 
 def _places(axes: Sequence[Axis], number: int) -> tuple[int, ...]:

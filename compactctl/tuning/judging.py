@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compactctl.measures._spec import Direction
-from compactctl.tuning.figures import REAL_PEAK, SHARE, TOKENS, Amount, Objective, amounts_of, key_named, taken
+from compactctl.tuning.figures import REAL_PEAK, TOKENS, Amount, Objective, amount_of, key_named, lack_of, taken
 from compactctl.tuning.gates import Gate, Row, gate_value
 from compactctl.tuning.split import Split
 
@@ -47,12 +47,12 @@ def objectives_of(rows: Sequence[Sequence[Row]]) -> tuple[tuple[Objective, ...],
     if not _measured(rows, cost):
         notes.append(f"cost is counted in tokens sent: {_why_not(rows, cost)}")
         cost = TOKENS
-    found = [_objective(rows, cost, Prefer.COST)]
+    found = [_objective(cost, Prefer.COST)]
     if _measured(rows, recall):
-        found.append(_objective(rows, recall, Prefer.RECALL))
+        found.append(_objective(recall, Prefer.RECALL))
     else:
         notes.append(f"recall is not compared: {_why_not(rows, recall)}")
-    found.append(_objective(rows, REAL_PEAK, Prefer.PEAK))
+    found.append(_objective(REAL_PEAK, Prefer.PEAK))
     for objective in found:
         lacking = len(_lacking(rows, objective.key))
         if lacking:
@@ -61,42 +61,38 @@ def objectives_of(rows: Sequence[Sequence[Row]]) -> tuple[tuple[Objective, ...],
     return tuple(found), notes
 
 
-def _objective(rows: Sequence[Sequence[Row]], name: str, prefer: Prefer) -> Objective:
+def _objective(name: str, prefer: Prefer) -> Objective:
     key = key_named(name)
-    having = [row for point in rows for row in point if name in row and row[name].value is not None]
-    how, _ = amounts_of(key, having)
-    return Objective(name, prefer, how, key.direction is Direction.HIGHER)
+    return Objective(name, prefer, str(key.pool), key.direction is Direction.HIGHER)
 
 
 def values_of(rows: Sequence[Sequence[Row]], objective: Objective) -> list[list[Amount | None]]:
     """Give what is known of an objective by point and session; a session that lacks it at any point has it at none."""
     key, lacking = key_named(objective.key), _lacking(rows, objective.key)
-
-    def amount(row: Row) -> Amount:
-        if objective.over != SHARE:
-            return row[key.key].value or 0, 1
-        how, (found,) = amounts_of(key, [row])
-        # A session without anything to be a share of adds nothing.
-        return found if how == SHARE else (0, 0)
-
-    return [[None if at in lacking else amount(row) for at, row in enumerate(point)] for point in rows]
+    return [
+        [None if at in lacking else amount_of(key, row[objective.key]) for at, row in enumerate(point)]
+        for point in rows
+    ]
 
 
-def _lacking(rows: Sequence[Sequence[Row]], key: str) -> set[int]:
-    return {at for point in rows for at, row in enumerate(point) if key not in row or row[key].value is None}
+def _lacking(rows: Sequence[Sequence[Row]], name: str) -> set[int]:
+    key = key_named(name)
+    return {
+        at for point in rows for at, row in enumerate(point) if name not in row or amount_of(key, row[name]) is None
+    }
 
 
-def _measured(rows: Sequence[Sequence[Row]], key: str) -> bool:
-    return any(
-        all(key in point[at] and point[at][key].value is not None for point in rows) for at in range(len(rows[0]))
-    )
+def _measured(rows: Sequence[Sequence[Row]], name: str) -> bool:
+    return len(_lacking(rows, name)) < len(rows[0])
 
 
-def _why_not(rows: Sequence[Sequence[Row]], key: str) -> str:
-    for row in rows[0]:
-        if key in row and row[key].value is None:
-            return f"{key}: {row[key].reason or 'not measured'}"
-    return f"{key} was not computed (--measures)"
+def _why_not(rows: Sequence[Sequence[Row]], name: str) -> str:
+    key = key_named(name)
+    for point in rows:
+        for row in point:
+            if name in row and amount_of(key, row[name]) is None:
+                return f"{name}: {lack_of(key, row[name])}"
+    return f"{name} was not computed (--measures)"
 
 
 def judge(

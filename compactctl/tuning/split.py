@@ -54,7 +54,10 @@ def split(session_ids: Sequence[str], seed: int) -> Split:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A change over all sessions and the bounds between which it lies in 95 of 100 resamples of them."""
+    """A change over all sessions and the bounds between which it lies in 95 of 100 resamples of them.
+
+    Each is infinite where there was nothing that it is a share of.
+    """
 
     change: float
     low: float

@@ -495,6 +495,24 @@ def test_the_recommended_setting_is_in_the_table(command: Command, corpus: Path)
     assert sum(line.lstrip().startswith(">") for line in table.splitlines()) == 1
 
 
+def test_one_figure_has_one_value_whatever_else_is_measured(command: Command, samples: Path) -> None:
+    """What tune and compare say of all sessions is the same for each figure, whichever measures are named."""
+    measured = command("compare", samples, "--compactor", "progressive", "-f", "json").json()
+    (overall,) = (one["figures"] for one in measured["overall"] if one["name"] == "progressive")
+    for measures in ("m3", "m4", "all"):
+        found = command("tune", samples, "--grid", "soft=0.7", "--measures", measures, "-f", "json", "-n").json()
+        (point,) = found["points"]
+        assert point["measures"] == {key: overall[key] for key in point["measures"]}
+
+
+def test_what_is_known_from_an_earlier_run_has_the_same_figures(command: Command, samples: Path) -> None:
+    """A resumed search replays nothing and pools its shares as the first run did."""
+    arguments = ("tune", samples, "--grid", "soft=0.7", "-f", "json")
+    first, again = command(*arguments), command(*arguments, "--resume")
+    assert "10 replays were known from an earlier run" in again.err
+    assert again.out == first.out
+
+
 def test_gates_that_cannot_be_held_are_told(command: Command, corpus: Path) -> None:
     """Where --measures leaves out what a gate needs, a note names the gate."""
     ran = command("tune", corpus, *GRID, "--summarizer", "opaque", "--measures", "m3,m6.recall_visible", "-n")

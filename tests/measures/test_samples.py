@@ -12,7 +12,8 @@ from compactctl.bound import uncompacted
 from compactctl.context.offload import MemoryOffloader
 from compactctl.context.scale import Scale
 from compactctl.findings import Finding, Situation, find
-from compactctl.measures import Measured, Prices, Trace, measure_all
+from compactctl.measures import Measured, Prices, Trace, all_keys, measure_all
+from compactctl.measures._spec import Pool
 from compactctl.meters import best_meter
 from compactctl.model import Session
 from compactctl.ports import CompactorSpec, HistoryMode, Ports, Summarizer
@@ -66,6 +67,17 @@ def sample(name: str) -> Session:
     if not path.exists():
         pytest.skip("the samples are not beside an installed package")
     return next(iter(load(str(path))))
+
+
+def test_a_share_says_what_it_is_made_of() -> None:
+    """Each figure that is a share over sessions brings its part and whole along, by itself."""
+    measured, _ = judged(sample(LONG), 64_000, "view")
+    shares = [key.key for key in all_keys().values() if key.pool is Pool.SHARE]
+    assert {"m3.cache_hit_ratio", "m4.cost_share", "m6.recall_visible"} <= set(shares)
+    for key in shares:
+        amounts = measured[key].amounts
+        assert amounts is not None, key
+        assert measured[key].value == amounts[0] / amounts[1], key
 
 
 def test_view_mode_reproduces_the_permanent_emergency_that_users_met() -> None:

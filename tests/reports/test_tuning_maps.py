@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from compactctl.measures._spec import Measured
+from compactctl.measures._spec import Measured, share
 from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
 from compactctl.reports._decision_plots import tuning_figure
 from compactctl.reports._paper import Paper
-from compactctl.reports._tuning import tuning_document
+from compactctl.reports._tuning import change_words, tuning_document
 from compactctl.reports._tuning_text import tuning_text
 from compactctl.settings import compactor_options
 from compactctl.tuning.choice import decide
@@ -30,7 +31,7 @@ def searched(sessions: int = 1, flat: bool = False) -> Mapping[str, Any]:
         [
             {
                 "m3.cost_usd": Measured(cost),
-                "m6.recall_visible": Measured(0.9),
+                "m6.recall_visible": share(9, 10),
                 "real_peak_occupancy": Measured(0.8),
                 "failed_turns": Measured(float(cost == 1)),
             }
@@ -85,3 +86,45 @@ def test_it_says_which_sessions_are_counted(sessions: int, words: str) -> None:
     told = text_of(searched(sessions))
     assert f"Pareto front{words}, cheapest first" in told
     assert f"gate: failed turns at most 0{words} (1 setting fails)" in told
+
+
+def test_a_change_from_nothing_is_told_in_words() -> None:
+    """What has no share of what it was before is null in JSON, which holds no infinity, and not n/a in the text."""
+    grid = full_grid(parse_axes(["soft=0.70,0.75"], SPEC), SPEC, compactor_options(SPEC, {}))
+    # The present setting fails a turn and costs nothing; the other costs 1.
+    rows = [
+        [
+            {
+                "m3.cost_usd": Measured(cost),
+                "m6.recall_visible": share(9, 10),
+                "real_peak_occupancy": Measured(0.8),
+                "failed_turns": Measured(1 - cost),
+            }
+        ]
+        for cost in (0.0, 1.0)
+    ]
+    result = decide(grid, rows, ["a"], 0, seed=1)
+    body = tuning_document(grid, [grid.options(n) for n in (0, 1)], result, rows, ["a"], seed=1, complete=True)
+    assert "cost from nothing" in body["recommendation"]["reason"]
+    change = body["recommendation"]["against_present"]["tuning"]["cost"]
+    assert change == {"change": None, "low": None, "high": None, "sessions": 1}
+    words = text_of(
+        {"command": "tune", "tool_version": "0", "settings": {"compactor": "progressive"}, "failed": [], **body}
+    )
+    assert re.search(r"cost, total +tuned on +\$0.00 +\$1.00 +from nothing", words)
+    unlimited = {"change": -0.46, "low": -0.5, "high": None, "sessions": 5}
+    assert change_words({"over_sessions": "sum"}, unlimited) == "-46.0% (-50.0 to no limit)"
+
+
+def test_a_panel_without_curves_says_why() -> None:
+    """What a parameter does may not be known by the points that were tried: then its panel is not merely empty."""
+    document = dict(searched())
+    told = {axes.get_title() for axes in tuning_figure(document).axes}
+    reason = "its values cannot be told apart from those of other parameters by these points; more --trials"
+    document["sensitivity"] = [
+        {**effect, "means": {name: [None] * len(means) for name, means in effect["means"].items()}, "reason": reason}
+        for effect in document["sensitivity"]
+    ]
+    titles = [axes.get_title().replace("\n", " ") for axes in tuning_figure(document).axes]
+    assert titles.count(reason) == len(document["sensitivity"])
+    assert reason not in told

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, strategies as st
 
-from compactctl.measures._spec import Measured
+from compactctl.measures._spec import Measured, share
 from compactctl.ports import CompactorSpec
 from compactctl.registry import plugin
 from compactctl.settings import compactor_options
 from compactctl.tuning.choice import Result, decide
 from compactctl.tuning.dice import Dice
-from compactctl.tuning.figures import Pooled, pooled_figures
+from compactctl.tuning.figures import Objective, Pooled, pooled_figures
 from compactctl.tuning.gates import Row
 from compactctl.tuning.grid import full_grid, parse_axes
 from compactctl.tuning.judging import Prefer
@@ -30,7 +31,9 @@ def row(cost: float | None, recall: float | None = 0.9, peak: float = 0.8, fault
     """Give the figures of one replay."""
     return {
         "m3.cost_usd": Measured(cost, "" if cost is not None else "no price"),
-        "m6.recall_visible": Measured(recall, "" if recall is not None else "nothing to recall"),
+        "m6.recall_visible": (
+            Measured(None, "nothing to recall") if recall is None else Measured(recall, amounts=(10 * recall, 10))
+        ),
         "tokens": Measured(1000.0),
         "real_peak_occupancy": Measured(peak),
         "m5.faults": Measured(faults),
@@ -91,6 +94,16 @@ def test_a_recommendation_says_what_it_gives_up(recall: float, peak: float, sess
     )
     assert result.recommendation.number == 1
     assert result.recommendation.reason == f"better in cost than the present setting, and {words}"
+
+
+@pytest.mark.parametrize(("tolerance", "words"), [(0.005, "0.5%"), (0.015, "1.5%"), (0.07, "7%")])
+def test_a_tolerance_is_told_as_it_was_given(tolerance: float, words: str) -> None:
+    """Half a percent is neither rounded to none nor to one, in what is recommended and in what is not."""
+    kept = decided(lambda point, at: row(1.0 - point * tolerance / 2), points=2, tolerance=tolerance)
+    assert kept.recommendation.reason.endswith(f"betters cost by more than {words}")
+    # A loss of half the tolerance in recall, for half the cost.
+    taken = decided(lambda point, at: row(1.0 - point / 2, 0.9 - point * tolerance / 2), points=2, tolerance=tolerance)
+    assert taken.recommendation.reason.endswith(f"worse in nothing by more than {words}")
 
 
 def test_without_recall_where_it_counts_nothing_is_recommended() -> None:
@@ -280,6 +293,20 @@ def test_what_passes_a_gate_by_its_slack_alone_is_no_better_than_the_present_set
     assert result.recommendation.reason.startswith("keep the present setting: none that loses nothing")
 
 
+def test_what_was_measured_in_no_session_is_no_gate_that_all_pass() -> None:
+    """Without a window nobody knows what was above it: that is told, and is not a 0 that every setting reaches."""
+    unknown = {"m1.overshoot_turns": Measured(None, "no window is known")}
+    result = decided(lambda point, at: {**row(1.0), **unknown})
+    assert [gate.name for gate in result.gates] == ["failed turns", "protocol faults"]
+    told = (
+        "not held as gates, since no session has them: turns above the window (m1.overshoot_turns: no window is known)"
+    )
+    assert told in result.notes
+    # Known of some, it is held.
+    result = decided(lambda point, at: {**row(1.0), "m1.overshoot_turns": Measured(0 if at % 2 else None)})
+    assert "turns above the window" in [gate.name for gate in result.gates]
+
+
 def test_spirals_are_counted_in_sessions_and_not_in_links() -> None:
     """A chain of 9 compactions is one spiral, as bad as one of 3; chains of 2 are none."""
     chains = [[9.0, 2.0, 2.0], [3.0, 3.0, 2.0]]
@@ -296,7 +323,7 @@ def test_recall_over_sessions_is_all_that_was_seen_of_all_that_was_named() -> No
     seen, named = [[9.0, 9.0], [9.0, 81.0]], [10.0, 90.0]
 
     def figures(point: int, at: int) -> Row:
-        return {**row(1.0, seen[point][at] / named[at]), "m6.references": Measured(named[at])}
+        return {**row(1.0), "m6.recall_visible": share(seen[point][at], named[at])}
 
     result = decided(figures, points=2, sessions=["a", "b"], prefer=Prefer.RECALL)
     for point in result.points:
@@ -311,18 +338,27 @@ def test_recall_over_sessions_is_all_that_was_seen_of_all_that_was_named() -> No
 
 
 def test_reduction_over_sessions_is_all_not_sent_of_all_that_would_have_been() -> None:
-    """A small session that halves and a large one that saves a tenth save little; nothing sent has no whole."""
+    """A small session that halves and a large one that saves a tenth save little; so does one that sends nothing."""
 
     def over(*sessions: tuple[float, float]) -> Pooled:
-        return pooled_figures(
-            [{"tokens": Measured(sent), "reduction": Measured(reduction)} for sent, reduction in sessions]
-        )["reduction"]
+        return pooled_figures([{"reduction": share(saved, without)} for saved, without in sessions])["reduction"]
 
     # 50 of 100 and 810 of 900 were sent: 140 of 1,000 were not.
-    found = over((50, 0.5), (810, 0.1))
+    found = over((50, 100), (90, 900))
     assert (found.value, found.how) == (pytest.approx(0.14), "share")
-    nothing_sent = over((0, 1.0), (810, 0.1))
-    assert (nothing_sent.value, nothing_sent.how) == (pytest.approx(0.55), "mean")
+    # 100 + 90 of 1,000.
+    assert over((100, 100), (90, 900)).value == pytest.approx(0.19)
+
+
+def test_a_share_of_nothing_known_is_no_mean_instead() -> None:
+    """Where it is not known what shares are of, there is no figure over sessions, and it says why."""
+    rows = [{"m6.lost": Measured(0.9)}, {"m6.lost": Measured(0.5)}]
+    found = pooled_figures(rows)["m6.lost"]
+    assert (found.value, found.sessions, found.how) == (None, 0, "share")
+    assert found.reason == "not measured in any session: it is not known what it is a share of"
+    # What is known of one session is told, and that it is one.
+    found = pooled_figures([*rows, {"m6.lost": share(1, 4)}])["m6.lost"]
+    assert (found.value, found.sessions) == (0.25, 1)
 
 
 @pytest.mark.parametrize(
@@ -432,6 +468,12 @@ def test_cost_falls_back_to_tokens_and_says_why() -> None:
     assert any("no price" in note for note in result.notes)
 
 
+def test_the_reason_is_that_of_the_point_that_lacks_the_figure() -> None:
+    """Where the first setting has a recall and another has none, it is that one's reason and not --measures."""
+    result = decided(lambda point, at: row(1.0, None if point == 1 else 0.9))
+    assert result.notes[0] == "recall is not compared: m6.recall_visible: nothing to recall"
+
+
 def test_a_session_without_a_figure_is_left_out_of_it_everywhere() -> None:
     """A session that has nothing to recall at one point has no part in recall at any point."""
     result = decided(lambda point, at: row(1.0, recall=None if at == 0 and point == 2 else 0.1 if at == 0 else 0.9))
@@ -518,6 +560,40 @@ def test_a_change_is_that_of_the_totals_beside_it() -> None:
         here, there = (getattr(result.points[number], field)["cost"] for number in (1, 0))
         assert changes["cost"] is not None
         assert changes["cost"].change == pytest.approx(here / there - 1)
+
+
+def test_a_cost_where_there_was_none_is_no_small_loss() -> None:
+    """8 * 0.1 cents instead of nothing are more than 1 % of it: more recall for them is a trade, and is not taken."""
+    result = decided(lambda point, at: row(0.001 * point, 0.8 + point / 10), points=2, prefer=Prefer.RECALL)
+    found = result.recommendation
+    assert (found.number, found.best) == (None, 0)
+    assert found.flat == (0,)
+    assert found.reason.startswith("keep the present setting: none that loses nothing")
+
+
+def test_where_nothing_costs_anything_on_the_sessions_kept_back_it_says_so() -> None:
+    """A cost of 0 was measured: it shows no gain, which is another thing than not to be known."""
+    kept_back = set(decided(lambda point, at: row(1.0)).split.held_out)
+    result = decided(lambda point, at: row(0.0 if at in kept_back else 1.0 - point / 10))
+    assert result.recommendation.number is None
+    assert result.recommendation.reason == (
+        "cost is nothing on the sessions kept back, so that they show no gain in it; keep the present setting"
+    )
+    # And one that comes from nothing there is a loss.
+    result = decided(lambda point, at: row(float(point) if at in kept_back else 1.0 - point / 10))
+    assert "does not hold on the sessions kept back" in result.recommendation.reason
+
+
+def test_sessions_that_cost_nothing_before_count_among_the_resamples() -> None:
+    """Four sessions of 5 cost 1 instead of nothing: draws of these alone are losses without a limit, and no gaps."""
+    cost = Objective("m3.cost_usd", "cost", "sum")
+    pairs = [((50.0, 1.0), (100.0, 1.0)), *[((1.0, 1.0), (0.0, 1.0))] * 4]
+    found = bootstrap(pairs, cost.change, 1)
+    assert found is not None
+    # 54 of 100; the first is in none of about (4 / 5) ** 5 = 33 % of the draws.
+    assert (found.change, found.high) == (pytest.approx(-0.46), math.inf)
+    assert not found.excludes_zero
+    assert cost.change([((0.0, 1.0), (0.0, 1.0))]) == 0
 
 
 def test_where_the_present_setting_wins_it_is_not_compared_with_itself() -> None:

@@ -48,6 +48,28 @@ def test_a_value_without_a_point_has_no_level() -> None:
     assert b.spread["cost"] == pytest.approx(2 / 5)
 
 
+@pytest.mark.parametrize(
+    ("costs", "spread"),
+    [
+        ([0, 5], None),
+        ([0, 0], 0),
+        # 4 more than 1.
+        ([1, 5], 4),
+    ],
+)
+def test_of_nothing_there_is_no_share(costs: list[float], spread: float | None) -> None:
+    """5 dollars instead of none are not 500 %: there is no spread, and the reason says why."""
+    (a,) = effects_of(grid(2), [COST], {"cost": costs})
+    assert (a.means["cost"], a.spread["cost"]) == (tuple(costs), spread)
+    assert a.reason == ("the least cost is not above 0, so that there is no share of it" if spread is None else "")
+
+
+def test_a_difference_of_shares_needs_nothing_to_be_a_share_of() -> None:
+    """From a recall of 0 to one of 0.5 it is 50 points."""
+    (a,) = effects_of(grid(2), [Objective("m6.recall_visible", "recall", "share")], {"recall": [0, 0.5]})
+    assert (a.spread["recall"], a.reason) == (0.5, "")
+
+
 def test_without_any_figure_there_is_no_effect() -> None:
     """An objective that no point has gives no levels and no spread."""
     (a,) = effects_of(grid(2), [COST], {"cost": [None, None]})
@@ -93,8 +115,17 @@ def test_where_two_parameters_cannot_be_told_apart_neither_has_an_effect() -> No
     for effect in (a, b):
         assert effect.means["cost"] == (None, None, None)
         assert effect.spread["cost"] is None
-        assert effect.reason.endswith("more --trials")
+        assert effect.reason == (
+            "its values cannot be told apart from those of other parameters by these points; more --trials"
+        )
     assert (c.means["cost"], c.reason) == (pytest.approx((11, 13)), "")
+
+
+def test_more_trials_are_not_advised_where_no_other_point_is_possible() -> None:
+    """Where all that is possible was tried, the reason says so."""
+    gappy = without(grid(2, 2), (0, 1), (1, 0))
+    for effect in effects_of(gappy, [COST], {"cost": [5, 7]}):
+        assert effect.reason.endswith("by these points, and all other points are impossible")
 
 
 def test_what_can_be_told_of_a_sample_is_told_of_the_right_parameter() -> None:
@@ -107,11 +138,25 @@ def test_what_can_be_told_of_a_sample_is_told_of_the_right_parameter() -> None:
 
 
 def test_thousands_of_values_are_no_matter() -> None:
-    """One parameter of thousands of values beside a small one is fitted; two such are more than can be told."""
+    """One parameter of thousands of values beside a small one is fitted."""
     long = grid(3000, 2)
     a, b = effects_of(long, [COST], {"cost": [1.0 + places[0] + 5 * places[1] for places in long.places]})
     assert (a.spread["cost"], b.spread["cost"]) == (pytest.approx(2999 / 3.5), pytest.approx(5 / 1500.5))
-    wide = grid(1000, 2)
-    both = tuple((a, a * 7 % 1000) for a, _ in wide.places)
-    sample = Grid((wide.axes[0], wide.axes[0]), both, both, 0, 1000, sampled=True)
-    assert all(effect.reason for effect in effects_of(sample, [COST], {"cost": [1.0] * len(both)}))
+
+
+@pytest.mark.parametrize(("short", "told"), [(300, True), (301, False)])
+def test_too_many_values_are_told_as_that(short: int, told: bool) -> None:
+    """Beside the longest parameter 300 values are worked out; of more it says that, and not to try more of them."""
+    axes = grid(400, short).axes
+    # A band links all values, so that it is for their number alone that there are no levels.
+    band = tuple((a, (a + step) % short) for a in range(400) for step in (0, 1))
+    sample = Grid(axes, band, band, 0, 400 * short, sampled=True)
+    for effect in effects_of(sample, [COST], {"cost": [1.0 + places[0] for places in band]}):
+        if told:
+            assert (effect.spread["cost"] is not None, effect.reason) == (True, "")
+        else:
+            assert effect.spread["cost"] is None
+            assert effect.reason == (
+                "there are more than 300 values beside those of the longest parameter, too many to work out what each "
+                "does; take larger steps"
+            )

@@ -129,6 +129,15 @@ def test_more_trials_than_points_is_the_whole_grid() -> None:
     assert not sample.sampled
 
 
+def test_trials_that_reach_all_possible_points_are_the_whole_grid() -> None:
+    """Of 9 points 3 are impossible: 7 trials try all the others, and nothing is left out by chance."""
+    axes = parse_axes(["soft=0.6,0.7,0.8", "full=0.6,0.7,0.8"], SPEC)
+    found = sampled_grid(axes, SPEC, FIXED, 7, seed=0)
+    assert found == full_grid(axes, SPEC, FIXED)
+    assert not found.sampled
+    assert sampled_grid(axes, SPEC, FIXED, 5, seed=0).sampled
+
+
 def test_a_sample_of_a_huge_grid_comes_at_once() -> None:
     """Five parameters of 10,000 values have more points than 64 bits can number; three are drawn all the same."""
     fine = "=0.0001:1:0.0001"
@@ -142,6 +151,14 @@ def test_no_point_of_a_large_grid_is_drawn_twice() -> None:
     """Of 160,000 points 2,000 are drawn: some come again, and are not tried again."""
     axes = parse_axes(["offload=1:400:1", "preview_bytes=1:400:1"], SPEC)
     assert len(set(sampled_grid(axes, SPEC, FIXED, 2000, 1).points)) == 2000
+
+
+def test_what_was_not_drawn_is_not_said_to_be_impossible() -> None:
+    """Of a huge grid 100 points a trial are drawn: where none of them is possible, the message speaks of these."""
+    axes = parse_axes(["soft=0.7:0.99999:0.0001", "full=0.0001:0.701:0.0001"], SPEC)
+    # 3,000 values by 7,010; possible are 0.7 <= soft <= full <= 0.701 alone, 11 * 12 / 2 = 66 points.
+    with pytest.raises(SettingsError, match=r"none of 100 points drawn of its 21,030,000 is possible; draw more with"):
+        sampled_grid(axes, SPEC, FIXED, 1, seed=0)
 
 
 @pytest.mark.parametrize("limit", [2**64 + 1, 0, -1])
