@@ -65,6 +65,36 @@ class AnchorType(StrEnum):
     NEXT_STEP = "next_step"
 
 
+class Note(StrEnum):
+    """What compactctl's own compactors and summarizers note in a record: a word each, as it is written to JSON.
+
+    A note may be any other word too: figures of a check (``grounding:0.90``), why a summary failed
+    (``summary_failed:timeout``), or what a user's compactor has to say.
+    """
+
+    NO_SYSTEM_MESSAGE = "no_system_message"  # nothing was done, since the view has no system message
+    HEAD_EMPTY = "head_empty"  # nothing stands before the tail, so nothing was done
+    NO_BALANCED_CUT = "no_balanced_cut"  # each cut would tear a tool call from its result
+    TAIL_TOO_LARGE = "tail_too_large"  # even the newest call and its results do not fit
+    NOT_SMALLER = "not_smaller"  # the view changed, and nothing was freed
+    OFFLOAD_FAILED = "offload_failed"  # a result could not be written to its file and stays in the view
+    OFFLOAD_SUFFICED = "offload_sufficed"  # after offloading nothing else was needed
+    OFFLOAD_LOWERED_TIER = "offload_lowered_tier"  # after offloading a softer tier was enough
+    EXTRACTOR_FAILED = "extractor_failed"  # the memory extractor raised, and the compaction went on without it
+    SUMMARY_EMPTY = "summary_empty"  # the reply holds no text and was accepted
+    ANCHORS_MISSING = "anchors_missing"  # the reply holds no anchor and was accepted
+    OLDEST_LEFT_OUT = "oldest_left_out"  # the summarizer could not read the oldest messages: they did not fit
+    RESET = "reset"  # all but the last message of the user went, without a summary
+    MANUAL_MARK = "manual_mark"  # automatic compaction is off and the window is full
+    REFILL_BREAKER = "refill_breaker"  # stopped: compactions freed too little, several times in a row
+    FAILURE_BREAKER = "failure_breaker"  # stopped: several summaries in a row failed
+    AS_RECORDED = "as_recorded"  # what the recorded harness itself had done at this turn was done
+    REPLY_UNFENCED = "reply_unfenced"  # the reply does not stand in the fence that it was asked for
+    FENCE_REPEATED = "fence_repeated"  # the reply opens its fence more than once; the first counts
+    ANCHOR_CONFLICT = "anchor_conflict"  # the reply holds a heading twice; the first counts
+    USAGE_INVALID = "usage_invalid"  # what the server charged is no possible count
+
+
 class ToolCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One call that an assistant message makes; ``arguments`` is the recorded JSON text."""
 
@@ -308,7 +338,7 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
     (RFC 3339) and ``duration`` (nanoseconds) are None where a replay has no clock. ``compression_ratio`` is after /
     before. ``tokens_after_offload`` is what the view weighed when only its large results had been offloaded, before
     anything was summarised. ``summaries`` are the summarizer's calls that brought one, refused ones too. ``notes`` name
-    what the seed counts as success but a user should know (``not_smaller``).
+    what the seed counts as success but a user should know (``Note``); a user's compactor may note any other word.
     """
 
     tier: Tier
@@ -426,7 +456,7 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
             ],
             tokens_after_offload=self.tokens_after_offload,
             dropped=self.dropped,
-            notes=list(self.notes),
+            notes=[str(note) for note in self.notes],
         )
         return out
 

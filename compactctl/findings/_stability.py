@@ -16,7 +16,7 @@ from compactctl.measures._own import own_changes
 from compactctl.measures._pairs import pairs_of
 from compactctl.measures.m4 import summary_level
 from compactctl.measures.m8 import NEAR, PROGRESS, compactions_of, emergency_runs, tail_floor, tier_runs
-from compactctl.model import Tier, Trigger
+from compactctl.model import Note, Tier, Trigger
 from compactctl.ports import Span
 
 LONG_RUN = 3
@@ -262,7 +262,7 @@ def _offload_grew(case: Case) -> Shown | None:
 
 
 def _offload_failed(case: Case) -> Shown | None:
-    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if "offload_failed" in record.notes))
+    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if Note.OFFLOAD_FAILED in record.notes))
     if not turns:
         return None
     return Shown(
@@ -274,7 +274,7 @@ def _offload_failed(case: Case) -> Shown | None:
 
 
 def _no_system(case: Case) -> Shown | None:
-    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if "no_system_message" in record.notes))
+    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if Note.NO_SYSTEM_MESSAGE in record.notes))
     if not turns:
         return None
     return Shown(

@@ -10,7 +10,7 @@ from compactctl.measures._spec import dollars
 from compactctl.measures.m3 import unpaid
 from compactctl.measures.m4 import avoidable, largest_input, summaries, summary_level
 from compactctl.meters._recorded import first_break
-from compactctl.model import CompactionRecord
+from compactctl.model import CompactionRecord, Note
 from compactctl.ports import Span
 
 IN_A_ROW = 3
@@ -186,7 +186,7 @@ def _empty(case: Case) -> Shown | None:
     found = [
         span.turn
         for span, record in case.records()
-        if "summary_empty" in record.notes or "anchors_missing" in record.notes
+        if Note.SUMMARY_EMPTY in record.notes or Note.ANCHORS_MISSING in record.notes
     ]
     if not found:
         return None
