@@ -319,8 +319,27 @@ class OffloadEntry:
         return f"OffloadEntry({self.tool_call_id!r}, {self.file_path!r}, bytes={self.bytes}, lines={self.lines})"
 
 
-# What the error of a compaction holds whose summary failed, as harness9 words it.
-SUMMARY_FAILED = "LLM summary failed"
+# As harness9 words it: its own records tell by nothing else that a summary failed.
+_SUMMARY_FAILED = "LLM summary failed"
+
+
+def summary_failure(cause: str | None, tier: Tier | None = None) -> str:
+    """Give the error of a record whose summary failed, with the tier where the compactor has tiers.
+
+    >>> summary_failure("no answer"), summary_failure(None, Tier.FULL)
+    ('LLM summary failed: no answer', 'LLM summary failed in TierFull')
+    """
+    where = "" if tier is None else f" in Tier{tier.label}"
+    return f"{_SUMMARY_FAILED}{where}" + ("" if cause is None else f": {cause}")
+
+
+def is_summary_failure(error: str) -> bool:
+    """Whether the error of a record says that its summary failed, also where harness9 wrote it.
+
+    >>> is_summary_failure(summary_failure("no answer")), is_summary_failure("emergency fallback: forced truncation")
+    (True, False)
+    """
+    return _SUMMARY_FAILED in error
 
 
 class SummaryCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -386,7 +405,7 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
     @property
     def summary_failed(self) -> bool:
         """Whether a summary was asked for and did not come or could not be used."""
-        return SUMMARY_FAILED in self.error
+        return is_summary_failure(self.error)
 
     @property
     def reduction(self) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compactctl.cli._say import note
 from compactctl.errors import SettingsError, UsageError
 from compactctl.measures._spec import dollars
-from compactctl.model import SUMMARY_FAILED, CompactionRecord
+from compactctl.model import CompactionRecord, is_summary_failure
 from compactctl.ports import BlobStore, Summarizer
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, Value
 from compactctl.summarizers import make_planner, make_summarizer, spec
@@ -132,7 +132,7 @@ def failed_records(place: str, records: Iterable[CompactionRecord]) -> list[str]
 
 
 def _failed(place: str, turn: int | None, error: str) -> list[str]:
-    return [f"{place}, turn {turn}: {error}"] if SUMMARY_FAILED in error else []
+    return [f"{place}, turn {turn}: {error}"] if is_summary_failure(error) else []
 
 
 @lru_cache(maxsize=8)

@@ -42,6 +42,7 @@ from compactctl.model import (
     SummaryCall,
     Tier,
     Trigger,
+    summary_failure,
 )
 from compactctl.ports import (
     Clock,
@@ -215,7 +216,6 @@ class TieredCompactor(ListFace):
         act.tokens_after_offload = act.shrunk.tokens
         answer = self._summary(act, span)
         if answer is None:
-            act.error = f"LLM summary failed in Tier{act.tier.label}"
             self._fall_back(act)
             return
         act.charge(answer)
@@ -304,6 +304,7 @@ class TieredCompactor(ListFace):
             act.note(Note.EXTRACTOR_FAILED)
 
     def _summary(self, act: _Act, span: int) -> Answer | None:
+        """Have a span summarised; None where that failed, with the error and its reason noted."""
         anchors = self.last_anchors or ()
         if self.policy.remeasure_after_offload:
             weight = act.smaller.weight_between(1, 1 + span)
@@ -321,7 +322,7 @@ class TieredCompactor(ListFace):
                 anchors=anchors,
             )
         except SummarizerError as error:
-            act.cause = str(error)
+            act.error = summary_failure(str(error) or None, act.tier)
             act.note(failure_note(error))
             return None
 
@@ -411,7 +412,6 @@ class _Act:
         self.preserved_tail = 0
         self.summary_text = ""
         self.error = ""
-        self.cause = ""
         self.notes: list[str] = []
         self.summaries: tuple[SummaryCall, ...] = ()
         self.tokens_after_offload: int | None = None
@@ -457,7 +457,7 @@ class _Act:
             self.preserved_tail,
             self.summary_text,
             tokens_after / tokens_before if tokens_before else 0.0,
-            f"{self.error}: {self.cause}" if self.cause else self.error,
+            self.error,
             before.turn,
             compactor,
             self.trigger,

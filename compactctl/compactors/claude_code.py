@@ -31,6 +31,7 @@ from compactctl.model import (
     Trigger,
     byte_length,
     changed,
+    summary_failure,
 )
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
@@ -223,7 +224,7 @@ class ClaudeCodeCompactor(ListFace):
         if self._failures >= MAX_FAILURES:
             self.stopped = Note.FAILURE_BREAKER
             notes = (*notes, self.stopped)
-        record = self._record(view, view, Tier.FULL, trigger, error=f"LLM summary failed: {cause}", notes=notes)
+        record = self._record(view, view, Tier.FULL, trigger, error=summary_failure(str(cause)), notes=notes)
         return Step(view, record)
 
     def _is_refill(self, view: View) -> bool:

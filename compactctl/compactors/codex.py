@@ -25,6 +25,7 @@ from compactctl.model import (
     Trigger,
     byte_length,
     changed,
+    summary_failure,
 )
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
@@ -100,7 +101,7 @@ class CodexCompactor(ListFace):
                 compactor=self.name,
                 trigger=trigger,
                 preserved_tail=len(view),
-                error=f"LLM summary failed: {error}",
+                error=summary_failure(str(error)),
                 notes=(failure_note(error),),
             )
             return Step(view, record)

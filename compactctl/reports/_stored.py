@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactctl.model import SUMMARY_FAILED, CompactionRecord
+from compactctl.model import CompactionRecord, is_summary_failure
 from compactctl.reports._document import NOTHING_FOUND, by_tier_names, root_document
 from compactctl.reports._timeline import MOST, Timeline
 
@@ -200,7 +200,7 @@ def _recorded_by_harness9(
         offloaded_files=len(files),
         offloaded_bytes=sum(entry.bytes for entry in files),
         summarizer_calls=sum(1 for row in compactions if row["summarized"] and not row["error"]),
-        summarizer_failures=sum(1 for row in compactions if SUMMARY_FAILED in row["error"]),
+        summarizer_failures=sum(1 for row in compactions if is_summary_failure(row["error"])),
         measures={},
         findings=[],
         compactions=list(compactions),
