@@ -342,6 +342,17 @@ def is_summary_failure(error: str) -> bool:
     return _SUMMARY_FAILED in error
 
 
+def has_acted(
+    tokens_before: int, tokens_after: int, msgs_before: int, msgs_after: int, summarized: int, offloaded: int
+) -> bool:
+    """Whether a record with these figures is a compaction: one that only stood above a threshold changed nothing.
+
+    >>> has_acted(900, 900, 12, 12, 0, 0), has_acted(900, 900, 12, 12, 0, offloaded=1)
+    (False, True)
+    """
+    return tokens_after != tokens_before or msgs_after != msgs_before or bool(summarized or offloaded)
+
+
 class SummaryCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One summary that a compactor was given, in tokens: as ``charged``, or its own count of what went in and out."""
 
@@ -414,11 +425,14 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
 
     @property
     def acted(self) -> bool:
-        """Whether it is a compaction: the view was changed. A record above a threshold that changed nothing is none."""
-        return (
-            self.tokens_after != self.tokens_before
-            or self.msgs_after != self.msgs_before
-            or bool(self.summarized or self.offloaded)
+        """Whether it is a compaction (``has_acted``)."""
+        return has_acted(
+            self.tokens_before,
+            self.tokens_after,
+            self.msgs_before,
+            self.msgs_after,
+            self.summarized,
+            len(self.offloaded),
         )
 
     def stamped(self, history: str, timestamp: str | None, duration: int | None) -> CompactionRecord:
