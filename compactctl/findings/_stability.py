@@ -13,7 +13,6 @@ from compactctl.context.view import View
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
 from compactctl.findings._stops import STOPS, stops
 from compactctl.measures._own import own_changes
-from compactctl.measures._pairs import pairs_of
 from compactctl.measures.m4 import summary_level
 from compactctl.measures.m8 import NEAR, PROGRESS, compactions_of, emergency_runs, tail_floor, tier_runs
 from compactctl.model import Note, Tier, Trigger
@@ -125,21 +124,13 @@ def _refill(case: Case, turns: tuple[int, ...]) -> tuple[str, str]:
         if two - one > NEAR:
             continue
         for index in range(base.calls[one], base.calls[two]):
-            message = base.messages[index]
-            if message.tool_call_id:
-                name = message.name or _tool_of(case, index)
+            if base.messages[index].tool_call_id:
+                name = base.tool_name(index) or "a tool"
                 weights[name] = weights.get(name, 0) + base.prefix[index + 1] - base.prefix[index]
     if not weights:
         return "", ""
     name = max(sorted(weights), key=weights.__getitem__)
     return f"; results of {name} refilled it the most", name
-
-
-def _tool_of(case: Case, index: int) -> str:
-    messages = case.trace.base.messages
-    caller = pairs_of(case.trace).caller[index]
-    calls = messages[caller].tool_calls if caller >= 0 else ()
-    return next((call.name for call in calls if call.id == messages[index].tool_call_id), "") or "a tool"
 
 
 def _no_progress(case: Case) -> Shown | None:
