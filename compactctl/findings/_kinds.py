@@ -244,17 +244,6 @@ class FindingKind:
     look: Callable[[Case], Shown | None]
 
 
-def times(number: int | float, word: str) -> str:
-    """Give a number with its word.
-
-    >>> times(1, "turn"), times(1200, "turn"), times(2, "summary")
-    ('1 turn', '1,200 turns', '2 summaries')
-    """
-    if number == 1:
-        return f"{number:,} {word}"
-    return f"{number:,} {word.removesuffix('y')}ies" if word.endswith("ry") else f"{number:,} {word}s"
-
-
 def at_turns(turns: Iterable[int]) -> str:
     """Say where turns are, folding runs, the first few of many.
 
