@@ -128,10 +128,11 @@ class Scene:
         recorded: str = "ignore",
         compactions: Sequence[RecordedCompaction] = (),
         compact_at: Iterable[int] = (),
+        harness: str = "",
         **options: Any,
     ) -> Judged:
         """Replay messages through a compactor (by name, or a user's object) and judge the replay."""
-        session = Session("scene", tuple(messages), model="some-model", compactions=tuple(compactions))
+        session = Session("scene", tuple(messages), harness=harness, model="some-model", compactions=tuple(compactions))
         spec = (
             plugin("compactctl.compactors", CompactorSpec, compactor, "compactor")
             if isinstance(compactor, str)
