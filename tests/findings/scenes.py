@@ -18,6 +18,7 @@ from compactctl.ports import CompactorSpec, HistoryMode, Ports, SummaryReply, Su
 from compactctl.registry import plugin
 from compactctl.replay import Limits, Plan, as_step_compactor, base_of, walk
 from compactctl.summarizers.stub import StubSummarizer
+from tests.figures import known
 
 PRICES = Prices(3.0, 15.0, 0.3, 3.75)
 
@@ -55,8 +56,12 @@ class Judged:
         return next(finding for finding in self.findings if finding.id == name)
 
     def value(self, key: str) -> float | int | None:
-        """The figure of a key."""
+        """The figure of a key; None where it was not measured."""
         return self.measured[key].value
+
+    def known(self, key: str) -> float | int:
+        """The figure of a key, which must have been measured."""
+        return known(self.measured, key)
 
 
 class Scene:

@@ -66,10 +66,8 @@ def test_either_half_of_the_calls_or_half_of_the_tokens_is_enough(
 
     judged = scene.judge(messages, Changes(calls), history="view", window=200_000)
 
-    hits = judged.value("m3.cache_hit_ratio")
     assert judged.value("m3.rewrites_per_100") == rewrites
-    assert hits is not None
-    assert (hits >= 0.5) is warm
+    assert (judged.known("m3.cache_hit_ratio") >= 0.5) is warm
     assert ("cache-thrash" in judged.ids()) is found
 
 
