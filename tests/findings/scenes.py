@@ -10,7 +10,8 @@ from compactctl.bound import uncompacted
 from compactctl.context.offload import MemoryOffloader
 from compactctl.context.scale import Scale
 from compactctl.errors import SummarizerError
-from compactctl.findings import Finding, Situation, find
+from compactctl.findings import FINDINGS, Finding, Situation, find
+from compactctl.findings._kinds import Case
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.meters import best_meter, make_meter
 from compactctl.model import Message, RecordedCompaction, Session, ToolCall, Usage
@@ -45,6 +46,7 @@ class Judged:
 
     trace: Trace
     measured: Mapping[str, Measured]
+    situation: Situation
     findings: tuple[Finding, ...]
 
     def ids(self) -> set[str]:
@@ -54,6 +56,11 @@ class Judged:
     def finding(self, name: str) -> Finding:
         """The finding of an id."""
         return next(finding for finding in self.findings if finding.id == name)
+
+    def ways(self, name: str) -> tuple[str, ...]:
+        """Every way out that the rule of a finding knows, those too that this run does not leave."""
+        shown = FINDINGS[name].look(Case(self.trace, self.measured, self.situation))
+        return () if shown is None else shown.ways
 
     def value(self, key: str) -> float | int | None:
         """The figure of a key; None where it was not measured."""
@@ -181,7 +188,7 @@ class Scene:
             ("told" if summarizer else "stub") if spec and spec.uses_summarizer else "",
             recorded,
         )
-        return Judged(trace, measured, find(trace, measured, situation))
+        return Judged(trace, measured, situation, find(trace, measured, situation))
 
 
 def lines(size: int) -> str:
