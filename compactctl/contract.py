@@ -22,7 +22,7 @@ from compactctl.context.base import Base
 from compactctl.context.counting import Meter
 from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, CompactionRecord, Message, Tier, ToolCall, Trigger
+from compactctl.model import ASSISTANT, SYSTEM, TOOL, USER, CompactionRecord, Message, Note, Tier, ToolCall, Trigger
 from compactctl.ports import HistoryMode, Step
 from compactctl.replay import Plan, as_step_compactor, walk
 
@@ -151,7 +151,7 @@ def _faults(before: View, step: Step, again: Step) -> Iterator[Broken]:
     hanging = set(unanswered(new)) - set(unanswered(old))
     if hanging:
         yield Broken(Guard.ALL_ANSWERED, f"calls without their result: {sorted(hanging)} in {_shape(new)}")
-    if step.view.weight > before.weight and "not_smaller" not in step.record.notes:
+    if step.view.weight > before.weight and Note.NOT_SMALLER not in step.record.notes:
         yield Broken(Guard.SAYS_WHEN_LARGER, f"weight {before.weight} became {step.view.weight} without a note")
     for sentence in record_faults(before, step.view, step.record):
         yield Broken(Guard.RECORD_ADDS_UP, sentence)

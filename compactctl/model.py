@@ -65,6 +65,36 @@ class AnchorType(StrEnum):
     NEXT_STEP = "next_step"
 
 
+class Note(StrEnum):
+    """What compactctl's own compactors and summarizers note in a record: a word each, as it is written to JSON.
+
+    A note may be any other word too: figures of a check (``grounding:0.90``), why a summary failed
+    (``summary_failed:timeout``), or what a user's compactor has to say.
+    """
+
+    NO_SYSTEM_MESSAGE = "no_system_message"  # nothing was done, since the view has no system message
+    HEAD_EMPTY = "head_empty"  # nothing stands before the tail, so nothing was done
+    NO_BALANCED_CUT = "no_balanced_cut"  # each cut would tear a tool call from its result
+    TAIL_TOO_LARGE = "tail_too_large"  # even the newest call and its results do not fit
+    NOT_SMALLER = "not_smaller"  # the view changed, and nothing was freed
+    OFFLOAD_FAILED = "offload_failed"  # a result could not be written to its file and stays in the view
+    OFFLOAD_SUFFICED = "offload_sufficed"  # after offloading nothing else was needed
+    OFFLOAD_LOWERED_TIER = "offload_lowered_tier"  # after offloading a softer tier was enough
+    EXTRACTOR_FAILED = "extractor_failed"  # the memory extractor raised, and the compaction went on without it
+    SUMMARY_EMPTY = "summary_empty"  # the reply holds no text and was accepted
+    ANCHORS_MISSING = "anchors_missing"  # the reply holds no anchor and was accepted
+    OLDEST_LEFT_OUT = "oldest_left_out"  # the summarizer could not read the oldest messages: they did not fit
+    RESET = "reset"  # all but the last message of the user went, without a summary
+    MANUAL_MARK = "manual_mark"  # automatic compaction is off and the window is full
+    REFILL_BREAKER = "refill_breaker"  # stopped: compactions freed too little, several times in a row
+    FAILURE_BREAKER = "failure_breaker"  # stopped: several summaries in a row failed
+    AS_RECORDED = "as_recorded"  # what the recorded harness itself had done at this turn was done
+    REPLY_UNFENCED = "reply_unfenced"  # the reply does not stand in the fence that it was asked for
+    FENCE_REPEATED = "fence_repeated"  # the reply opens its fence more than once; the first counts
+    ANCHOR_CONFLICT = "anchor_conflict"  # the reply holds a heading twice; the first counts
+    USAGE_INVALID = "usage_invalid"  # what the server charged is no possible count
+
+
 class ToolCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One call that an assistant message makes; ``arguments`` is the recorded JSON text."""
 
@@ -289,8 +319,38 @@ class OffloadEntry:
         return f"OffloadEntry({self.tool_call_id!r}, {self.file_path!r}, bytes={self.bytes}, lines={self.lines})"
 
 
-# What the error of a compaction holds whose summary failed, as harness9 words it.
-SUMMARY_FAILED = "LLM summary failed"
+# As harness9 words it: its own records tell by nothing else that a summary failed.
+_SUMMARY_FAILED = "LLM summary failed"
+
+
+def summary_failure(cause: str | None, tier: Tier | None = None) -> str:
+    """Give the error of a record whose summary failed, with the tier where the compactor has tiers.
+
+    >>> summary_failure("no answer"), summary_failure(None, Tier.FULL)
+    ('LLM summary failed: no answer', 'LLM summary failed in TierFull')
+    """
+    where = "" if tier is None else f" in Tier{tier.label}"
+    return f"{_SUMMARY_FAILED}{where}" + ("" if cause is None else f": {cause}")
+
+
+def is_summary_failure(error: str) -> bool:
+    """Whether the error of a record says that its summary failed, also where harness9 wrote it.
+
+    >>> is_summary_failure(summary_failure("no answer")), is_summary_failure("emergency fallback: forced truncation")
+    (True, False)
+    """
+    return _SUMMARY_FAILED in error
+
+
+def has_acted(
+    tokens_before: int, tokens_after: int, msgs_before: int, msgs_after: int, summarized: int, offloaded: int
+) -> bool:
+    """Whether a record with these figures is a compaction: one that only stood above a threshold changed nothing.
+
+    >>> has_acted(900, 900, 12, 12, 0, 0), has_acted(900, 900, 12, 12, 0, offloaded=1)
+    (False, True)
+    """
+    return tokens_after != tokens_before or msgs_after != msgs_before or bool(summarized or offloaded)
 
 
 class SummaryCall(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -308,7 +368,7 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
     (RFC 3339) and ``duration`` (nanoseconds) are None where a replay has no clock. ``compression_ratio`` is after /
     before. ``tokens_after_offload`` is what the view weighed when only its large results had been offloaded, before
     anything was summarised. ``summaries`` are the summarizer's calls that brought one, refused ones too. ``notes`` name
-    what the seed counts as success but a user should know (``not_smaller``).
+    what the seed counts as success but a user should know (``Note``); a user's compactor may note any other word.
     """
 
     tier: Tier
@@ -356,7 +416,7 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
     @property
     def summary_failed(self) -> bool:
         """Whether a summary was asked for and did not come or could not be used."""
-        return SUMMARY_FAILED in self.error
+        return is_summary_failure(self.error)
 
     @property
     def reduction(self) -> float:
@@ -365,11 +425,14 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
 
     @property
     def acted(self) -> bool:
-        """Whether it is a compaction: the view was changed. A record above a threshold that changed nothing is none."""
-        return (
-            self.tokens_after != self.tokens_before
-            or self.msgs_after != self.msgs_before
-            or bool(self.summarized or self.offloaded)
+        """Whether it is a compaction (``has_acted``)."""
+        return has_acted(
+            self.tokens_before,
+            self.tokens_after,
+            self.msgs_before,
+            self.msgs_after,
+            self.summarized,
+            len(self.offloaded),
         )
 
     def stamped(self, history: str, timestamp: str | None, duration: int | None) -> CompactionRecord:
@@ -426,7 +489,7 @@ class CompactionRecord(Struct, frozen=True, gc=False, forbid_unknown_fields=True
             ],
             tokens_after_offload=self.tokens_after_offload,
             dropped=self.dropped,
-            notes=list(self.notes),
+            notes=[str(note) for note in self.notes],
         )
         return out
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from compactctl.context.growth import Growth, Run
 from compactctl.context.passing import Leap
 from compactctl.context.scale import Scale
-from compactctl.model import CompactionRecord, OffloadEntry, Tier
+from compactctl.model import CompactionRecord, Note, OffloadEntry, Tier
 from compactctl.ports import Span
 
 
@@ -73,7 +73,7 @@ class Tally:
             self.summary_input_tokens += record.summary_input_tokens or 0
             self.summary_output_tokens += record.summary_output_tokens or 0
             self.summarizer_failures += record.summary_failed
-            if "offload_failed" in record.notes:
+            if Note.OFFLOAD_FAILED in record.notes:
                 self.offload_failures += 1
 
         view = span.view

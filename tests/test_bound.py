@@ -17,6 +17,7 @@ from compactctl.replay import replay
 from compactctl.runs import Outcome, Setup, Window, Workbench, run
 from compactctl.summarizers.opaque import OpaqueSummarizer
 from compactctl.transcripts import load
+from tests.figures import known
 
 SAMPLES = Path(__file__).parents[1] / "sample_sessions"
 RECORDED = ("claude-code-automatic-compaction.jsonl", "codex-compacted-at-its-window.jsonl")
@@ -59,7 +60,7 @@ def test_spilling_is_held_against_the_session_as_it_was(name: str, recorded: str
 
     assert spilled.bound == plain.bound
     assert spilled.measures["m3.uncompacted_cost_usd"] == plain.measures["m3.uncompacted_cost_usd"]
-    sent = (spilled.measures["m2.tokens_sent"].value or 0) / (plain.measures["m2.tokens_sent"].value or 1)
+    sent = known(spilled.measures, "m2.tokens_sent") / known(plain.measures, "m2.tokens_sent")
     assert spilled.measures["m2.share_of_uncompacted"].value == pytest.approx(sent)
     assert sent < 1
 
@@ -112,7 +113,7 @@ def test_a_summary_costs_its_own_text_under_every_meter(meter: str) -> None:
     assert found.measures["m4.largest_input"].value == pytest.approx((read + 2000) / 200_000, rel=0.01)
     cost = (read * 1.0 + written * 10.0) / 1_000_000
     whole = found.measures["m3.cost_usd"].value or 0
-    assert (found.measures["m4.cost_share"].value or 0) * whole == pytest.approx(cost, rel=0.01)
+    assert known(found.measures, "m4.cost_share") * whole == pytest.approx(cost, rel=0.01)
     sent = found.measures["m2.tokens_sent"].value if "m2.tokens_sent" in found.measures else None
     assert sent is None  # not asked for, and yet the share of what was sent is known
     assert found.measures["m4.input_share"].value is not None

@@ -12,6 +12,7 @@ from typing import Any
 
 from compactctl.budgets import Budget
 from compactctl.cli._output import write_file
+from compactctl.context.words import quantity
 from compactctl.errors import BudgetError, MissingPathError, SettingsError
 from compactctl.measures._spec import Measured
 from compactctl.settings import shown
@@ -193,4 +194,4 @@ def _shown(value: Any) -> str:
 def _named(sessions: Sequence[str]) -> str:
     listed = ", ".join(sessions[:_MOST_NAMED])
     more = f" and {len(sessions) - _MOST_NAMED} more" if len(sessions) > _MOST_NAMED else ""
-    return f"{len(sessions)} session{'s' if len(sessions) != 1 else ''} ({listed}{more})"
+    return f"{quantity(len(sessions), 'session')} ({listed}{more})"

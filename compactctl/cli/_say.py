@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compactctl.context.words import quantity
 from compactctl.errors import CompactctlError, worst
 from compactctl.reports._safe import safe
-from compactctl.reports._words import quantity
 
 if TYPE_CHECKING:
     from compactctl.model import Session

@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from compactctl.cli._say import note
+from compactctl.context.words import quantity
 from compactctl.errors import SettingsError, UsageError
 from compactctl.measures._spec import dollars
-from compactctl.model import SUMMARY_FAILED, CompactionRecord
+from compactctl.model import CompactionRecord, is_summary_failure
 from compactctl.ports import BlobStore, Summarizer
 from compactctl.settings import SUMMARIZER_OPTIONS, Resolved, Value
 from compactctl.summarizers import make_planner, make_summarizer, spec
@@ -106,15 +107,14 @@ def bill(*askers: Resolved, quiet: bool) -> None:
     spending = _shared(remote[0]).spending
     if spending.calls:
         cost = "price not known" if spending.cost is None else dollars(spending.cost, "$")
-        calls = "1 call" if spending.calls == 1 else f"{spending.calls:,} calls"
+        calls = quantity(spending.calls, "call")
         tokens = f"{spending.input_tokens:,} tokens in, {spending.output_tokens:,} out"
         note(f"asked {' and '.join(a['summarizer'] for a in remote)}: {calls}, {tokens}, {cost}", quiet=quiet)
 
 
 def failed_summaries(failures: Sequence[str]) -> str:
     """Say how many summaries failed although none might, and how the first one did."""
-    number = "1 summary" if len(failures) == 1 else f"{len(failures):,} summaries"
-    return f"--no-fallback, and {number} failed; first {failures[0]}"
+    return f"--no-fallback, and {quantity(len(failures), 'summary')} failed; first {failures[0]}"
 
 
 def failures_in(documents: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -133,7 +133,7 @@ def failed_records(place: str, records: Iterable[CompactionRecord]) -> list[str]
 
 
 def _failed(place: str, turn: int | None, error: str) -> list[str]:
-    return [f"{place}, turn {turn}: {error}"] if SUMMARY_FAILED in error else []
+    return [f"{place}, turn {turn}: {error}"] if is_summary_failure(error) else []
 
 
 @lru_cache(maxsize=8)

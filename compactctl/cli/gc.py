@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compactctl.cli._options import Config, NoConfig, PlainFormat, RecordsDir, StateDir, Wait, json_wanted, resolved
+from compactctl.context.words import quantity
 from compactctl.errors import NotConfirmedError, StoreError, UsageError
 from compactctl.reports._safe import safe
-from compactctl.reports._words import quantity, size
+from compactctl.reports._words import size
 
 if TYPE_CHECKING:
     from compactctl.store.gc import PlannedSession
@@ -89,7 +90,7 @@ def gc(
     _answer(as_json, plan, freed, [f"removed {' and '.join(removed)}, freed {size(freed.bytes)}"])
     if freed.kept:
         raise StoreError(
-            f"{quantity(len(freed.kept), 'entry', 'entries')} that compactctl did not make were left: {freed.kept[0]!r}"
+            f"{quantity(len(freed.kept), 'entry')} that compactctl did not make were left: {freed.kept[0]!r}"
         )
     return 0
 

@@ -17,6 +17,7 @@ from compactctl.cli._output import write_file
 from compactctl.cli._say import Told, input_notes, note, problems, progress
 from compactctl.cli._settings_file import SHAPING, toml_value
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
+from compactctl.context.words import quantity
 from compactctl.errors import CompactctlError, NothingMatchedError, StoreError, UsageError
 from compactctl.measures._spec import Measured
 from compactctl.model import Session
@@ -181,7 +182,7 @@ def _lines(settings: Resolved, options: Mapping[str, Any], rows: Sequence[Mappin
         yield f"{'' if chosen else '# '}{name} = {toml_value(value)}"
     yield ""
     if rows:
-        held = f"what {len(rows)} session{'s' if len(rows) != 1 else ''} held when this file was written"
+        held = f"what {quantity(len(rows), 'session')} held when this file was written"
         yield f"# Budgets: {held}, and some room where figures may move."
     else:
         yield "# Budgets that every session should hold; `compactctl init PATH...` takes them from your own."

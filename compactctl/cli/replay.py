@@ -16,11 +16,11 @@ from compactctl.cli._output import on_terminal, targets, terminal_paper, write
 from compactctl.cli._say import note, notes, problems, progress, tell_left_out
 from compactctl.cli._summarizer import announce, bill, failed_summaries, failures_in
 from compactctl.cli._work import Replayed, Work, make_summarizer, replay_session, setup_of, state_warnings
+from compactctl.context.words import quantity
 from compactctl.errors import CompactctlError, NothingMatchedError, SummarizerError, UsageError
 from compactctl.findings import FINDINGS, left_out
 from compactctl.model import Session
 from compactctl.reports._document import root_document
-from compactctl.reports._words import quantity
 from compactctl.reports.table import replay_end, replayed_session
 from compactctl.transcripts import Account
 

@@ -20,6 +20,7 @@ from compactctl.cli._summarizer import announce, bill, failed_summaries
 from compactctl.cli._sweep import BATCH_CHARACTERS, Done, Figures, Memory, Plan, characters, sweep
 from compactctl.cli._work import Work, make_summarizer, setup_of
 from compactctl.compactors._user import is_user_code
+from compactctl.context.words import quantity
 from compactctl.errors import (
     CompactctlError,
     NothingMatchedError,
@@ -31,7 +32,6 @@ from compactctl.errors import (
 from compactctl.model import Session
 from compactctl.reports._document import root_document
 from compactctl.reports._tuning import tuning_document
-from compactctl.reports._words import quantity
 from compactctl.runs import Setup
 from compactctl.settings import Resolved, one_of, whole
 from compactctl.transcripts import Account, Found

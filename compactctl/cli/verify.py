@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from compactctl.cli._options import Config, NoConfig, PlainFormat, RecordsDir, StateDir, Wait, json_wanted, resolved
+from compactctl.context.words import quantity
 from compactctl.errors import BudgetError, LockedError, NotConfirmedError
 from compactctl.reports._safe import safe
-from compactctl.reports._words import quantity
 
 if TYPE_CHECKING:
     from compactctl.store import Store

@@ -9,7 +9,7 @@ from compactctl.context.base import Kind
 from compactctl.context.counting import Meter
 from compactctl.context.view import View
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import CompactionRecord, Message, Tier, Trigger, changed
+from compactctl.model import CompactionRecord, Message, Note, Tier, Trigger, changed
 from compactctl.ports import Compactor, HistoryMode, RecordedCompactor, Step
 
 
@@ -67,7 +67,7 @@ def record_of(
     if answer is not None:
         notes = (*notes, *answer.notes)
     if after is not before and after.weight >= before.weight:
-        notes = (*notes, "not_smaller")
+        notes = (*notes, Note.NOT_SMALLER)
     tokens_before = before.tokens
     tokens_after = tokens_before if after is before else after.tokens
     gone = len(before) - len(after) + stand_ins_made(before, after)

@@ -31,7 +31,19 @@ from compactctl.context.view import View
 from compactctl.context.weights import weight_where
 from compactctl.errors import SummarizerError
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import USER, Anchor, CompactionRecord, Message, OffloadEntry, Session, SummaryCall, Tier, Trigger
+from compactctl.model import (
+    USER,
+    Anchor,
+    CompactionRecord,
+    Message,
+    Note,
+    OffloadEntry,
+    Session,
+    SummaryCall,
+    Tier,
+    Trigger,
+    summary_failure,
+)
 from compactctl.ports import (
     Clock,
     Compactor,
@@ -162,7 +174,7 @@ class TieredCompactor(ListFace):
         self._offload(act, head)
         lower = max(self.tier_of(act.smaller), Tier.WARN)
         if lower < act.tier:
-            act.note("offload_sufficed" if lower is Tier.WARN else "offload_lowered_tier")
+            act.note(Note.OFFLOAD_SUFFICED if lower is Tier.WARN else Note.OFFLOAD_LOWERED_TIER)
             act.tier = lower
 
     def _emergency(self, act: _Act) -> None:
@@ -184,11 +196,11 @@ class TieredCompactor(ListFace):
     def _head_of(self, act: _Act) -> int:
         """Give how many messages stand between the system message and the tail; 0, noted, where nothing may be done."""
         if not act.before.has_system:
-            act.note("no_system_message")
+            act.note(Note.NO_SYSTEM_MESSAGE)
             return 0
         head = act.before.length - 1 - self.min_tail
         if head <= 0:
-            act.note("head_empty")
+            act.note(Note.HEAD_EMPTY)
         return max(head, 0)
 
     def _summarise(self, act: _Act, head: int) -> None:
@@ -204,13 +216,12 @@ class TieredCompactor(ListFace):
         act.tokens_after_offload = act.shrunk.tokens
         answer = self._summary(act, span)
         if answer is None:
-            act.error = f"LLM summary failed in Tier{act.tier.label}"
             self._fall_back(act)
             return
         act.charge(answer)
         anchors, prose = parse_anchors_and_summary(answer.text)
         if all(map(is_missing, anchors)):
-            act.note("anchors_missing" if answer.text.strip() else "summary_empty")
+            act.note(Note.ANCHORS_MISSING if answer.text.strip() else Note.SUMMARY_EMPTY)
         merged = with_origins(merge_anchors(self.last_anchors, anchors), answer.anchors)
         tasks = self.todo_injector.active_tasks() if self.todo_injector else ""
         text = compaction_text(merged, prose, self._references(act.offloaded), tasks)
@@ -248,7 +259,7 @@ class TieredCompactor(ListFace):
             return span
         balanced = balanced_cut(view, 1, 1 + span) - 1
         if balanced <= 0:
-            act.note("no_balanced_cut")
+            act.note(Note.NO_BALANCED_CUT)
             return None
         return balanced
 
@@ -275,7 +286,7 @@ class TieredCompactor(ListFace):
         act.shrunk = self.offloading.apply(act.before, 1, 1 + span)
         act.offloaded = act.shrunk.entries
         if act.shrunk.failed:
-            act.note("offload_failed")
+            act.note(Note.OFFLOAD_FAILED)
         if self.policy.file_index:
             self._files.update((entry.file_path, entry) for entry in act.offloaded)
 
@@ -290,9 +301,10 @@ class TieredCompactor(ListFace):
             self.memory_extractor.extract(messages)
         except Exception:
             # Whatever a user's extractor raises, the seed goes on without it (section 6.1); the record says so.
-            act.note("extractor_failed")
+            act.note(Note.EXTRACTOR_FAILED)
 
     def _summary(self, act: _Act, span: int) -> Answer | None:
+        """Have a span summarised; None where that failed, with the error and its reason noted."""
         anchors = self.last_anchors or ()
         if self.policy.remeasure_after_offload:
             weight = act.smaller.weight_between(1, 1 + span)
@@ -310,7 +322,7 @@ class TieredCompactor(ListFace):
                 anchors=anchors,
             )
         except SummarizerError as error:
-            act.cause = str(error)
+            act.error = summary_failure(str(error) or None, act.tier)
             act.note(failure_note(error))
             return None
 
@@ -400,7 +412,6 @@ class _Act:
         self.preserved_tail = 0
         self.summary_text = ""
         self.error = ""
-        self.cause = ""
         self.notes: list[str] = []
         self.summaries: tuple[SummaryCall, ...] = ()
         self.tokens_after_offload: int | None = None
@@ -432,7 +443,7 @@ class _Act:
         tokens_before = before.tokens
         tokens_after = tokens_before if after is before else after.tokens
         if after is not before and after.weight >= before.weight:
-            self.note("not_smaller")
+            self.note(Note.NOT_SMALLER)
         gone = before.length - after.length - self.summarized + self.made + stand_ins_made(before, after)
         return CompactionRecord(
             self.tier,
@@ -446,7 +457,7 @@ class _Act:
             self.preserved_tail,
             self.summary_text,
             tokens_after / tokens_before if tokens_before else 0.0,
-            f"{self.error}: {self.cause}" if self.cause else self.error,
+            self.error,
             before.turn,
             compactor,
             self.trigger,

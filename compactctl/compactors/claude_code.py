@@ -23,6 +23,7 @@ from compactctl.model import (
     USER,
     CompactionRecord,
     Message,
+    Note,
     Origin,
     RecordedCompaction,
     Session,
@@ -30,6 +31,7 @@ from compactctl.model import (
     Trigger,
     byte_length,
     changed,
+    summary_failure,
 )
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
@@ -111,7 +113,7 @@ class ClaudeCodeCompactor(ListFace):
         self.summary_tokens = summary_tokens
         numbers = version_numbers(version)
         self.breaks_refills = not numbers or numbers >= FIRST_VERSION_WITH_REFILL_BREAKER
-        self.stopped = ""
+        self.stopped: Note | None = None
         self._recorded_until = _recorded_until(session)
         self._lived_through = _lived_through(session, self._recorded_until)
         self._waiting: list[RecordedCompaction] = []
@@ -127,7 +129,7 @@ class ClaudeCodeCompactor(ListFace):
         if lived is view:
             return step
         if step.view is lived and lived.generation > view.generation and step.record.tier is Tier.NONE:
-            notes = (*step.record.notes, "as_recorded")
+            notes = (*step.record.notes, Note.AS_RECORDED)
             record = self._record(view, lived, Tier.WARN, trigger, error=step.record.error, notes=notes)
             return Step(lived, record, True)
         return Step(step.view, step.record, True, step.quiet)
@@ -151,7 +153,7 @@ class ClaudeCodeCompactor(ListFace):
 
     def _decided(self, view: View, trigger: Trigger) -> Step:
         if trigger is not Trigger.PRESSURE:
-            self.stopped, self._failures, self._refills = "", 0, 0
+            self.stopped, self._failures, self._refills = None, 0, 0
             return self._compact(view, trigger)
         if self.context_window <= 0:
             step = unchanged(view, compactor=self.name)
@@ -159,18 +161,18 @@ class ClaudeCodeCompactor(ListFace):
         occupied = self.occupied(view)
         if not self.auto and occupied >= self.manual_mark:
             error = f"the context is full ({occupied} tokens, mark {self.manual_mark}): the user must compact"
-            return Step(view, self._record(view, view, Tier.NONE, trigger, error=error, notes=("manual_mark",)))
+            return Step(view, self._record(view, view, Tier.NONE, trigger, error=error, notes=(Note.MANUAL_MARK,)))
         if not self.auto or occupied < self.threshold:
             step = unchanged(view, compactor=self.name)
             return Step(view, step.record, quiet=self._promise())
-        if self.stopped:
+        if self.stopped is not None:
             return Step(view, self._record(view, view, Tier.NONE, trigger, notes=(self.stopped,)))
         if self._clearing is not None:
             smaller = self._clearing.apply(view)
             if smaller is not view and self.occupied(smaller) < self.threshold:
                 return Step(smaller, self._record(view, smaller, Tier.WARN, trigger), True)
         if self._is_refill(view):
-            self.stopped = "refill_breaker"
+            self.stopped = Note.REFILL_BREAKER
             error = f"compaction stopped: {MAX_REFILLS} refills in a row within {REFILL_TURNS} turns"
             return Step(view, self._record(view, view, Tier.NONE, trigger, error=error, notes=(self.stopped,)))
         return self._compact(view, trigger)
@@ -220,9 +222,9 @@ class ClaudeCodeCompactor(ListFace):
         self._failures += 1
         notes: tuple[str, ...] = (failure_note(cause),)
         if self._failures >= MAX_FAILURES:
-            self.stopped = "failure_breaker"
+            self.stopped = Note.FAILURE_BREAKER
             notes = (*notes, self.stopped)
-        record = self._record(view, view, Tier.FULL, trigger, error=f"LLM summary failed: {cause}", notes=notes)
+        record = self._record(view, view, Tier.FULL, trigger, error=summary_failure(str(cause)), notes=notes)
         return Step(view, record)
 
     def _is_refill(self, view: View) -> bool:

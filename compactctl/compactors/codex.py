@@ -19,12 +19,14 @@ from compactctl.model import (
     USER,
     CompactionRecord,
     Message,
+    Note,
     Origin,
     Session,
     Tier,
     Trigger,
     byte_length,
     changed,
+    summary_failure,
 )
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
@@ -82,7 +84,7 @@ class CodexCompactor(ListFace):
         if len(view) <= start:
             return unchanged(view, compactor=self.name, trigger=trigger)
         asked = self._fitting(view, start)
-        notes = ["oldest_left_out"] if asked > start else []
+        notes: list[str] = [Note.OLDEST_LEFT_OUT] if asked > start else []
         try:
             answer = ask(
                 self.summarizer,
@@ -100,12 +102,12 @@ class CodexCompactor(ListFace):
                 compactor=self.name,
                 trigger=trigger,
                 preserved_tail=len(view),
-                error=f"LLM summary failed: {error}",
+                error=summary_failure(str(error)),
                 notes=(failure_note(error),),
             )
             return Step(view, record)
         if not answer.text.strip():
-            notes.append("summary_empty")
+            notes.append(Note.SUMMARY_EMPTY)
         users = self._users(view, start)
         # Those that stay as they are were read by the summarizer too, but nothing stands in their place.
         read = sum(map(_is_users, view.items(asked)))
@@ -122,7 +124,7 @@ class CodexCompactor(ListFace):
         if len(after) == len(view):
             return unchanged(view, compactor=self.name, trigger=trigger)
         kept = 0 if last is None else 1
-        return Step(after, self._record(view, after, trigger, Tier.EMERGENCY, kept, ["reset"]), True)
+        return Step(after, self._record(view, after, trigger, Tier.EMERGENCY, kept, [Note.RESET]), True)
 
     def _fitting(self, view: View, start: int) -> int:
         """Give the position from which on the span fits the window: what is older is not summarised at all."""

@@ -17,7 +17,7 @@ from compactctl.context.view import View
 from compactctl.context.weights import tokens_added, weight_adding, weight_reaching
 from compactctl.errors import SettingsError, SummarizerError
 from compactctl.meters.dsh import Dsh
-from compactctl.model import USER, Message, Parts, Session, Tier, Trigger
+from compactctl.model import USER, Message, Note, Parts, Session, Tier, Trigger, summary_failure
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step, Summarizer, SummaryFormat
 
 PREAMBLE = f"{DSH_PREAMBLE}\n\n{DSH_TAG}"
@@ -127,7 +127,7 @@ class DshCompactor(ListFace):
         start = 1 if view.has_system else 0
         cut = self._cut(view, start, retain)
         if cut <= start:
-            climb.notes.append("head_empty")
+            climb.notes.append(Note.HEAD_EMPTY)
             return False
         climb.tier = Tier.FULL
         shadowed = view.weight_between(start, cut)
@@ -141,12 +141,12 @@ class DshCompactor(ListFace):
                 budget=self.summary_tokens,
             )
         except SummarizerError as error:
-            climb.error = f"LLM summary failed: {error}"
+            climb.error = summary_failure(str(error))
             climb.notes.append(failure_note(error))
             return False
         climb.charge(answer)
         if not answer.text:
-            climb.error = "LLM summary failed: the answer holds no text"
+            climb.error = summary_failure("the answer holds no text")
             return False
         checkpoint = view.made(checkpoint_message(answer.text), Kind.SUMMARY)
         if checkpoint.weight >= shadowed:

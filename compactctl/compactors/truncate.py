@@ -11,7 +11,7 @@ from compactctl.context.cuts import balanced_cut, balanced_cut_after
 from compactctl.context.view import View
 from compactctl.context.weights import weight_reaching
 from compactctl.meters.bytes4 import Bytes4
-from compactctl.model import Session, Tier, Trigger
+from compactctl.model import Note, Session, Tier, Trigger
 from compactctl.ports import CompactorSpec, HistoryMode, Option, Ports, Quiet, Step
 
 
@@ -39,7 +39,7 @@ class TruncateCompactor(ListFace):
         notes: tuple[str, ...] = ()
         if cut is None:
             cut = balanced_cut(view, start, len(view) - 1)
-            notes = ("tail_too_large",)
+            notes = (Note.TAIL_TOO_LARGE,)
         after = view.replaced(start, cut, ()) if cut > start else view
         record = record_of(
             view,

@@ -16,7 +16,7 @@ from compactctl.context.anchors import HEADERS, MISSING, SUMMARY_HEADING, anchor
 from compactctl.context.authors import HARNESS_LABEL, SUMMARY_LABEL, label
 from compactctl.context.sections import DSH_HEADINGS
 from compactctl.errors import SummarizerError
-from compactctl.model import ROLES, Anchor, Message
+from compactctl.model import ROLES, Anchor, Message, Note
 
 ANCHORS_HEADING = "## Anchors"
 ALTERED = "| "  # stands before a line that would otherwise look like a heading or a label
@@ -97,14 +97,14 @@ def unfence(reply: str, fence: Fence) -> tuple[str, tuple[str, ...]]:
     if fence.open(ANSWER) not in marks:
         if _ANY_MARK.search(reply):
             raise SummarizerError("the reply has a fence, but not the one it was asked for", "anchor_conflict")
-        return reply, ("reply_unfenced",)
+        return reply, (Note.REPLY_UNFENCED,)
     begin = marks.index(fence.open(ANSWER)) + 1
     try:
         end = marks.index(fence.close(ANSWER), begin)
     except ValueError:
         raise SummarizerError("the reply opens its fence and does not close it", "malformed") from None
     again = fence.open(ANSWER) in marks[begin:]
-    return "\n".join(rows[begin:end]), ("fence_repeated",) if again else ()
+    return "\n".join(rows[begin:end]), (Note.FENCE_REPEATED,) if again else ()
 
 
 def read_anchors(body: str) -> Reading:
@@ -150,7 +150,7 @@ def read_anchors(body: str) -> Reading:
     if all(_says_nothing(anchor.content) for anchor in contents):
         raise SummarizerError("the reply holds no anchor that says anything", "empty")
     block = f"{ANCHORS_HEADING}\n\n{anchor_blocks(contents)}\n\n{SUMMARY_HEADING}\n{text}"
-    return Reading(block, missing, ("anchor_conflict",) if conflict else ())
+    return Reading(block, missing, (Note.ANCHOR_CONFLICT,) if conflict else ())
 
 
 def read_sections(body: str, headings: Sequence[str], nothing: str) -> Reading:
@@ -174,7 +174,7 @@ def read_sections(body: str, headings: Sequence[str], nothing: str) -> Reading:
         raise SummarizerError("the reply holds none of the sections that it was asked for", "empty")
     block = "\n\n".join(f"## {title}\n{bodies.get(title) or nothing}" for title in headings)
     missing = tuple(title for title in headings if title not in found)
-    return Reading(block, missing, ("anchor_conflict",) if conflict else ())
+    return Reading(block, missing, (Note.ANCHOR_CONFLICT,) if conflict else ())
 
 
 def read_prose(body: str) -> Reading:

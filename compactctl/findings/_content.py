@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.context.words import quantity
+from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns
 from compactctl.measures._retention import anchor_checks, constraint_rounds
 from compactctl.measures.m5 import KINDS as FAULTS, faults_of, unread_results
 from compactctl.measures.m7 import CLIFF_SHARE
@@ -36,8 +37,8 @@ def _system_only(case: Case) -> Shown | None:
     if not turns:
         return None
     return Shown(
-        f"{times(len(turns), 'view')} with nothing but the system message, {at_turns(turns)}: the model would be asked "
-        "without a single message",
+        f"{quantity(len(turns), 'view')} with nothing but the system message, {at_turns(turns)}: the model would be "
+        "asked without a single message",
         ("keep the task in an Emergency (--safer emergency_keeps_task)", "compact once for all (--history write-back)"),
         turns,
         {"turns": len(turns)},
@@ -49,7 +50,7 @@ def _no_user(case: Case) -> Shown | None:
     if not turns:
         return None
     return Shown(
-        f"{times(len(turns), 'view')} without any message of a user, {at_turns(turns)}",
+        f"{quantity(len(turns), 'view')} without any message of a user, {at_turns(turns)}",
         (*_KEEP_TASK, "keep more (--raise tail)"),
         turns,
         {"turns": len(turns)},
@@ -65,7 +66,7 @@ def _faults(case: Case) -> Shown | None:
     turns = _fault_turns(case, tuple(counts))
     words = ", ".join(f"{count:,} x {FAULTS[kind]}" for kind, count in sorted(counts.items(), key=lambda c: -c[1]))
     return Shown(
-        f"{times(len(turns), 'request')} that a provider would reject, {at_turns(turns)}: {words}",
+        f"{quantity(len(turns), 'request')} that a provider would reject, {at_turns(turns)}: {words}",
         ("cut only where tool calls balance (--safer balanced_cuts)", "report the compactor"),
         turns,
         dict(counts),
@@ -79,7 +80,7 @@ def _unread_lost(case: Case) -> Shown | None:
     lost = sum(unread.lost for unread in found)
     turns = tuple(unread.turn for unread in found)
     return Shown(
-        f"{times(lost, 'result')} gone before the model had seen them, {at_turns(turns)}",
+        f"{quantity(lost, 'result')} gone before the model had seen them, {at_turns(turns)}",
         (
             "keep whole batches: a larger tail (--raise tail)",
             "cut only where tool calls balance (--safer balanced_cuts)",
@@ -96,7 +97,7 @@ def _unread_cut(case: Case) -> Shown | None:
     cut = sum(unread.cut for unread in found)
     turns = tuple(unread.turn for unread in found)
     return Shown(
-        f"{times(cut, 'result')} shortened before the model had seen them whole, {at_turns(turns)}",
+        f"{quantity(cut, 'result')} shortened before the model had seen them whole, {at_turns(turns)}",
         ("raise the size at which results are cut (--raise offload)", "spare the newest results (--raise tail)"),
         turns,
         {"results": cut},
@@ -114,7 +115,7 @@ def _dropped(case: Case) -> Shown | None:
     turns = tuple(dict.fromkeys(turn for turn, _ in found))
     total = sum(dropped for _, dropped in found)
     return Shown(
-        f"{times(total, 'message')} dropped at the cut without being summarised or stored, {at_turns(turns)}",
+        f"{quantity(total, 'message')} dropped at the cut without being summarised or stored, {at_turns(turns)}",
         ("cut only where tool calls balance (--safer balanced_cuts)",),
         turns,
         {"messages": total},
@@ -181,7 +182,7 @@ def _anchors_empty(case: Case) -> Shown | None:
     if not turns:
         return None
     return Shown(
-        f"all five anchors are N/A in {times(len(turns), 'summary')}, {at_turns(turns)}",
+        f"all five anchors are N/A in {quantity(len(turns), 'summary')}, {at_turns(turns)}",
         ("look at the summarizer: its reply does not have the asked-for form",),
         turns,
         {"summaries": len(turns)},
@@ -209,7 +210,8 @@ def _tool_only(case: Case) -> Shown | None:
         return None
     turn = anchor_checks(case.trace)[-1].turn
     return Shown(
-        f"{times(lines, 'line')} of the last anchors stand in a tool result only: nobody in the conversation said them",
+        f"{quantity(lines, 'line')} of the last anchors stand in a tool result only: nobody in the conversation "
+        "said them",
         ("a tool's output may have written the model's instructions; look at the summary of this turn",),
         (turn,),
         {"lines": lines},

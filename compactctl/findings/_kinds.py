@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from compactctl.measures._spec import Measured, Trace
-from compactctl.model import CompactionRecord
+from compactctl.model import CompactionRecord, Note
 from compactctl.ports import Span
 
 Figure = float | int | str | None
@@ -129,7 +129,7 @@ class Case:
 
     def recorded_turns(self) -> set[int]:
         """Give the turns at which the recorded harness compacted by itself and the replay did the same."""
-        own = {span.turn for span, record in self.records() if AS_RECORDED in record.notes}
+        own = {span.turn for span, record in self.records() if Note.AS_RECORDED in record.notes}
         if self.situation.recorded == "follow":
             own |= {compaction.before_model_call for compaction in self.trace.session.compactions}
         return own
@@ -202,8 +202,6 @@ class Case:
         return _NOT_HAD if options[option] else f"--set {option}={_SAFE_VALUES.get(option, 'true')}"
 
 
-# What a compactor notes that did what the recorded harness had done at this turn.
-AS_RECORDED = "as_recorded"
 COUNTS_TRULY = ("calibrated", "usage")
 NO_WAY = "no option of this run changes that; `compactctl compare` shows what other compactors do"
 NOT_OURS = (
@@ -244,17 +242,6 @@ class FindingKind:
     help: str
     needs: tuple[str, ...]
     look: Callable[[Case], Shown | None]
-
-
-def times(number: int | float, word: str) -> str:
-    """Give a number with its word.
-
-    >>> times(1, "turn"), times(1200, "turn"), times(2, "summary")
-    ('1 turn', '1,200 turns', '2 summaries')
-    """
-    if number == 1:
-        return f"{number:,} {word}"
-    return f"{number:,} {word.removesuffix('y')}ies" if word.endswith("ry") else f"{number:,} {word}s"
 
 
 def at_turns(turns: Iterable[int]) -> str:

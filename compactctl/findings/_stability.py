@@ -10,13 +10,13 @@ from compactctl.context.budget import DEFAULT_MIN_TAIL
 from compactctl.context.counting import MeterContext, Standing
 from compactctl.context.offload import NullOffloader
 from compactctl.context.view import View
-from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.context.words import quantity
+from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns
 from compactctl.findings._stops import STOPS, stops
 from compactctl.measures._own import own_changes
-from compactctl.measures._pairs import pairs_of
 from compactctl.measures.m4 import summary_level
 from compactctl.measures.m8 import NEAR, PROGRESS, compactions_of, emergency_runs, tail_floor, tier_runs
-from compactctl.model import Tier, Trigger
+from compactctl.model import Note, Tier, Trigger
 from compactctl.ports import Span
 
 LONG_RUN = 3
@@ -72,7 +72,7 @@ def _jump(case: Case) -> Shown | None:
         return None
     enough = f"; {at_turns(avoidable)} offloading alone would have been enough" if avoidable else ""
     return Shown(
-        f"{times(len(turns), 'jump')} past all softer tiers to Emergency, {at_turns(turns)}{enough}",
+        f"{quantity(len(turns), 'jump')} past all softer tiers to Emergency, {at_turns(turns)}{enough}",
         (
             "keep large results out of the history when they are written (--spill BYTES)",
             "offload and measure again first (--safer remeasure_after_offload)",
@@ -125,9 +125,8 @@ def _refill(case: Case, turns: tuple[int, ...]) -> tuple[str, str]:
         if two - one > NEAR:
             continue
         for index in range(base.calls[one], base.calls[two]):
-            message = base.messages[index]
-            if message.tool_call_id:
-                name = message.name or _tool_of(case, index)
+            if base.messages[index].tool_call_id:
+                name = base.tool_name(index) or "a tool"
                 weights[name] = weights.get(name, 0) + base.prefix[index + 1] - base.prefix[index]
     if not weights:
         return "", ""
@@ -135,19 +134,12 @@ def _refill(case: Case, turns: tuple[int, ...]) -> tuple[str, str]:
     return f"; results of {name} refilled it the most", name
 
 
-def _tool_of(case: Case, index: int) -> str:
-    messages = case.trace.base.messages
-    caller = pairs_of(case.trace).caller[index]
-    calls = messages[caller].tool_calls if caller >= 0 else ()
-    return next((call.name for call in calls if call.id == messages[index].tool_call_id), "") or "a tool"
-
-
 def _no_progress(case: Case) -> Shown | None:
     if case.above("m8.no_progress", 0) is None:
         return None
     idle = tuple(c.turn for c in compactions_of(case.trace) if c.freed < PROGRESS)
     return Shown(
-        f"{times(len(idle), 'compaction')} freed less than {PROGRESS:.0%} of the view, {at_turns(idle)}",
+        f"{quantity(len(idle), 'compaction')} freed less than {PROGRESS:.0%} of the view, {at_turns(idle)}",
         ("offload more (--lower offload)", "keep less (--lower tail)", "begin later (--raise warn)"),
         idle,
         {"compactions": len(idle)},
@@ -160,7 +152,7 @@ def _grew(case: Case) -> Shown | None:
     grown = [c for c in compactions_of(case.trace) if c.after >= c.before]
     worst = max(grown, key=lambda c: c.after - c.before)
     return Shown(
-        f"{times(len(grown), 'compaction')} left the view no smaller, {at_turns(c.turn for c in grown)}; the worst "
+        f"{quantity(len(grown), 'compaction')} left the view no smaller, {at_turns(c.turn for c in grown)}; the worst "
         f"went from {worst.before:,} to {worst.after:,} tokens",
         (
             "cap the summary (--summary-tokens N)",
@@ -179,7 +171,7 @@ def _headroom(case: Case) -> Shown | None:
     if not tight:
         return None
     return Shown(
-        f"{times(len(tight), 'compaction')} ended just below the threshold of {level:,.0f} tokens or above it, "
+        f"{quantity(len(tight), 'compaction')} ended just below the threshold of {level:,.0f} tokens or above it, "
         f"{at_turns(tight)}: the next one is near",
         ("leave more room: a target below the trigger (--safer target)", "keep less (--lower tail)"),
         tight,
@@ -228,8 +220,8 @@ def _tail_blind(case: Case) -> Shown | None:
     if not turns or case.above("m8.noop_turns", 0) is None:
         return None
     return Shown(
-        f"{times(len(turns), 'turn')} above a threshold at which nothing could be compacted, {at_turns(turns)}: what "
-        "is large stands in the kept tail, or before it is nothing left to take",
+        f"{quantity(len(turns), 'turn')} above a threshold at which nothing could be compacted, {at_turns(turns)}: "
+        "what is large stands in the kept tail, or before it is nothing left to take",
         ("keep fewer messages (--lower tail)", _SPILL),
         tuple(turns),
         {"turns": len(turns)},
@@ -253,7 +245,7 @@ def _offload_grew(case: Case) -> Shown | None:
         return None
     stands = "the result it stands for" if len(entries) == 1 else "the results they stand for"
     return Shown(
-        f"{times(len(entries), 'placeholder')} no smaller than {stands}, {at_turns(turns)}: previews "
+        f"{quantity(len(entries), 'placeholder')} no smaller than {stands}, {at_turns(turns)}: previews "
         "are counted in lines, and these lines are long",
         ("cap previews in bytes (--safer preview_bytes)", "raise the offload threshold (--raise offload)"),
         tuple(turns),
@@ -262,11 +254,11 @@ def _offload_grew(case: Case) -> Shown | None:
 
 
 def _offload_failed(case: Case) -> Shown | None:
-    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if "offload_failed" in record.notes))
+    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if Note.OFFLOAD_FAILED in record.notes))
     if not turns:
         return None
     return Shown(
-        f"{times(len(turns), 'turn')} at which a result could not be written to its file, {at_turns(turns)}",
+        f"{quantity(len(turns), 'turn')} at which a result could not be written to its file, {at_turns(turns)}",
         ("look at the state directory: its space and permissions",),
         turns,
         {"turns": len(turns)},
@@ -274,11 +266,11 @@ def _offload_failed(case: Case) -> Shown | None:
 
 
 def _no_system(case: Case) -> Shown | None:
-    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if "no_system_message" in record.notes))
+    turns = tuple(dict.fromkeys(span.turn for span, record in case.records() if Note.NO_SYSTEM_MESSAGE in record.notes))
     if not turns:
         return None
     return Shown(
-        f"{times(len(turns), 'turn')} at which nothing was done because the view has no system message, "
+        f"{quantity(len(turns), 'turn')} at which nothing was done because the view has no system message, "
         f"{at_turns(turns)}",
         ("hand the replay a Session instead of a bare list: it puts a system message first",),
         turns,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from compactctl.findings._kinds import Case
+from compactctl.model import Note
 
 COMPACT_BY_ITSELF = "let it compact by itself (--set auto=true)"
 # What it notes: the reason in words, and the ways out.
 STOPS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "refill_breaker": (
+    Note.REFILL_BREAKER: (
         "the view was full again within three turns, three times in a row",
         ("compact earlier (--lower full)", "keep less (--lower tail)"),
     ),
-    "failure_breaker": ("three summaries failed in a row", ("look why summaries fail",)),
-    "manual_mark": (
+    Note.FAILURE_BREAKER: ("three summaries failed in a row", ("look why summaries fail",)),
+    Note.MANUAL_MARK: (
         "automatic compaction is off and the window is full",
         (COMPACT_BY_ITSELF,),
     ),

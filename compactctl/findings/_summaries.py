@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.context.words import quantity
+from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns
 from compactctl.measures._cost import asked_of, summarizer_cost
 from compactctl.measures._spec import dollars
 from compactctl.measures.m3 import unpaid
 from compactctl.measures.m4 import avoidable, largest_input, summaries, summary_level
 from compactctl.meters._recorded import first_break
-from compactctl.model import CompactionRecord
+from compactctl.model import CompactionRecord, Note
 from compactctl.ports import Span
 
 IN_A_ROW = 3
@@ -52,7 +53,7 @@ def _again(case: Case) -> Shown | None:
     if often is None:
         return None
     return Shown(
-        f"{times(often, 'message')} summarised more than twice",
+        f"{quantity(often, 'message')} summarised more than twice",
         ("let a compaction become the history (--history write-back)", "summarise less often (--raise soft)"),
         (),
         {"messages": often},
@@ -64,7 +65,7 @@ def _avoidable(case: Case) -> Shown | None:
         return None
     turns = avoidable(case.trace)
     return Shown(
-        f"{times(len(turns), 'summary')} need not have been written: offloading alone brought the view below the "
+        f"{quantity(len(turns), 'summary')} need not have been written: offloading alone brought the view below the "
         f"threshold, {at_turns(turns)}",
         ("measure again after offloading (--safer remeasure_after_offload)",),
         turns,
@@ -160,7 +161,7 @@ def _failed(case: Case) -> Shown | None:
     turns = tuple(dict.fromkeys(span.turn for span, _ in failures))
     cause = next((r.error.partition(": ")[2] for _, r in failures if ": " in r.error), "")
     return Shown(
-        f"{times(len(failures), 'summary')} failed, {at_turns(turns)}" + (f"; the first: {cause}" if cause else ""),
+        f"{quantity(len(failures), 'summary')} failed, {at_turns(turns)}" + (f"; the first: {cause}" if cause else ""),
         ("look at the summarizer; while it fails the fallback drops messages, or does nothing",),
         turns,
         {"failures": len(failures)},
@@ -172,7 +173,8 @@ def _silent(case: Case) -> Shown | None:
     if not turns:
         return None
     return Shown(
-        f"{times(len(turns), 'turn')} at which the summary failed and the fallback changed nothing, {at_turns(turns)}",
+        f"{quantity(len(turns), 'turn')} at which the summary failed and the fallback changed nothing, "
+        f"{at_turns(turns)}",
         (
             "the fallback keeps 80 % of the window, so below that it does nothing: raise soft (--raise soft)",
             "look at the summarizer",
@@ -186,14 +188,14 @@ def _empty(case: Case) -> Shown | None:
     found = [
         span.turn
         for span, record in case.records()
-        if "summary_empty" in record.notes or "anchors_missing" in record.notes
+        if Note.SUMMARY_EMPTY in record.notes or Note.ANCHORS_MISSING in record.notes
     ]
     if not found:
         return None
     total = sum(1 for _ in summaries(case.trace))
     turns = tuple(dict.fromkeys(found))
     return Shown(
-        f"{len(found):,} of {times(total, 'summary')} came without a single anchor, "
+        f"{len(found):,} of {quantity(total, 'summary')} came without a single anchor, "
         f"and the messages that they stand for are gone, {at_turns(turns)}",
         ("look at the summarizer", "refuse empty replies (--safer refuse_poor_replies)"),
         turns,
@@ -206,7 +208,7 @@ def _unpaid(case: Case) -> Shown | None:
     if not turns or case.above("m3.unpaid_compactions", 0) is None:
         return None
     return Shown(
-        f"{times(len(turns), 'compaction')} without a return: what is made new in the prompt cache costs more than "
+        f"{quantity(len(turns), 'compaction')} without a return: what is made new in the prompt cache costs more than "
         f"what is saved until the end, {at_turns(turns)}",
         (
             "offload later (--raise warn)",

@@ -7,8 +7,9 @@ import itertools
 
 from compactctl.compactors.claude_code import COMPACTOR as CLAUDE_CODE, ClaudeCodeCompactor
 from compactctl.context.counting import MeterContext
+from compactctl.context.words import quantity
 from compactctl.findings._estimate import ESTIMATE_OFF
-from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
+from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns
 from compactctl.findings._stops import COMPACT_BY_ITSELF, STOPS, stops
 from compactctl.measures._load import load_of
 from compactctl.measures.m8 import tier_runs
@@ -32,7 +33,7 @@ def _exceeded(case: Case) -> Shown | None:
     peak = max(tokens)
     reserve = f" with the reserve of {trace.reserve:,}" if trace.reserve else ""
     return Shown(
-        f"{times(len(turns), 'request')} would not fit the window of {trace.window:,}{reserve}: {at_turns(turns)}, "
+        f"{quantity(len(turns), 'request')} would not fit the window of {trace.window:,}{reserve}: {at_turns(turns)}, "
         f"at most {peak:,} real tokens",
         _sooner(case),
         turns,
@@ -76,7 +77,7 @@ def _failed(case: Case) -> Shown | None:
         ways += ["keep less as it is (--lower tail)", "compact earlier (--lower full)"]
     figures = {"turns": len(turns), **({"idle_turns": idle} if idle else {})}
     return Shown(
-        f"{times(len(turns), 'request')} would be rejected, and {', '.join(parts)}: {at_turns(turns)}",
+        f"{quantity(len(turns), 'request')} would be rejected, and {', '.join(parts)}: {at_turns(turns)}",
         tuple(ways),
         turns,
         figures,
@@ -168,7 +169,7 @@ def _unrecorded_cuts(case: Case) -> Shown | None:
             f"by {was.usage.prompt - now.usage.prompt:,} at turn {now.turn} ({was.usage.prompt:,} to "
             f"{now.usage.prompt:,}){other}"
         )
-    more = f", and {times(len(falls) - 3, 'time')} more" if len(falls) > 3 else ""
+    more = f", and {quantity(len(falls) - 3, 'time')} more" if len(falls) > 3 else ""
     turns = tuple(two.calls[0].turn for _, two in falls)
     return Shown(
         f"the recorded prompt fell {'; '.join(words)}{more} without a recorded compaction: the harness cut something "
@@ -285,7 +286,7 @@ def _early(case: Case) -> Shown | None:
     least = min(cut.grown for cut in early)
     turns = tuple(cut.turn for cut in early)
     return Shown(
-        f"{times(len(turns), 'compaction')} with less than half of the window in use, the first of them at "
+        f"{quantity(len(turns), 'compaction')} with less than half of the window in use, the first of them at "
         f"{least / window:.0%} of the real window: {at_turns(turns)}",
         ("raise the threshold (--raise warn)", "let the compactor count real tokens (--meter calibrated)"),
         turns,
@@ -304,7 +305,7 @@ def _uncounted(case: Case) -> Shown | None:
     images, encoded = case.trace.shared[key]
     if not images and not encoded:
         return None
-    parts = [times(images, "image")] * bool(images) + [f"{encoded:,} characters of base64"] * bool(encoded)
+    parts = [quantity(images, "image")] * bool(images) + [f"{encoded:,} characters of base64"] * bool(encoded)
     return Shown(
         f"the meter {case.situation.meter} does not count what {' and '.join(parts)} cost: images are nothing to it, "
         "base64 a quarter of a token a character",

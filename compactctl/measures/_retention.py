@@ -18,7 +18,7 @@ from compactctl.context.view import View
 from compactctl.measures._facts import Facts, facts_of
 from compactctl.measures._own import Change, own_changes
 from compactctl.measures._spec import Trace
-from compactctl.model import Anchor, AnchorType, CompactionRecord, Message, Tier
+from compactctl.model import Anchor, AnchorType, CompactionRecord, Message, Note, Tier
 from compactctl.ports import Span
 
 WORDS_KEPT = 0.8  # a sentence counts as kept where this share of its words is in one made message
@@ -29,7 +29,7 @@ _BETWEEN_WORDS = str.maketrans(dict.fromkeys(_MARKS, " "))
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _SPOKEN_FOR = (Kind.SUMMARY, Kind.REPLACED)
 _OUTER = 2
-_NO_REPLY = ("summary_empty", "anchors_missing")
+_NO_REPLY = (Note.SUMMARY_EMPTY, Note.ANCHORS_MISSING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from itertools import accumulate
 from statistics import median
 
 from compactctl.context.counting import MeterContext
+from compactctl.context.words import quantity
 from compactctl.meters._bytes import message_bytes
 from compactctl.meters._images import BASE64_TOKENS, IMAGE_TOKENS, base64_length, image_count
 from compactctl.meters._recorded import Segment, segments
@@ -73,10 +74,10 @@ class Fit:
         """Say what the fit rests on, for reports."""
         rate = f"{self.overhead:,} + bytes / {self.bytes_per_token:.2f}"
         if self.assumed:
-            return f"{rate}: overhead measured over {_count(self.calls, 'call')}, bytes a token assumed"
+            return f"{rate}: overhead measured over {quantity(self.calls, 'call')}, bytes a token assumed"
         error = self.median_error
         within = "" if error is None else f", median error {error:.1%}"
-        return f"{rate}: fitted to {_count(self.calls, 'call')} in {_count(len(self.segments), 'segment')}{within}"
+        return f"{rate}: fitted to {quantity(self.calls, 'call')} in {quantity(len(self.segments), 'segment')}{within}"
 
 
 def fit_usage(session: Session) -> Fit | None:
@@ -174,7 +175,3 @@ def _segment_fit(segment: Segment, rows: Sequence[tuple[float, float]], start: f
             for (size, tokens), call in zip(rows, segment.calls, strict=True)
         )
     return SegmentFit(len(rows), segment.reason, start, errors)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

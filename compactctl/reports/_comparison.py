@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.measures._spec import Direction, Key, Measured, dollars
 from compactctl.reports._overview import WORST_FIRST, badness
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._verdicts import figure
-from compactctl.reports._words import blocks, percent, quantity, tokens
+from compactctl.reports._words import blocks, percent, tokens
 from compactctl.runs import Outcome, Setup
 from compactctl.tuning.figures import FAILED, REAL_PEAK, Pooled
 

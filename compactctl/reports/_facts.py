@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.reports._columns import Column, Table
 from compactctl.reports._safe import safe
-from compactctl.reports._words import quantity
 
 COLUMNS = (
     Column("session_id", str, "the session"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from compactctl.context.words import plural
 from compactctl.measures._spec import dollars
 from compactctl.reports._words import percent, tokens
 
@@ -14,7 +15,7 @@ NOTE = "M6: that a name is still in view does not mean that a model recalls it; 
 
 
 def _count(what: str, several: str = "") -> Say:
-    return lambda value: f"{value:,.0f} {what if value == 1 else several or what + 's'}"
+    return lambda value: f"{value:,.0f} {what if value == 1 else several or plural(what)}"
 
 
 def _share(what: str) -> Say:

@@ -9,10 +9,11 @@ from functools import lru_cache
 from statistics import quantiles
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.measures._spec import dollars
 from compactctl.model import Tier
 from compactctl.registry import names
-from compactctl.reports._words import percent, quantity, tokens
+from compactctl.reports._words import percent, tokens
 
 SEVERITIES = ("error", "warn", "info")
 MEASURES = "compactctl.measures"

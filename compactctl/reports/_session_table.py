@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.measures._spec import dollars
 from compactctl.reports._overview import (
     BOUND_COST,
@@ -25,7 +26,7 @@ from compactctl.reports._overview import (
 from compactctl.reports._paper import Paper, cells
 from compactctl.reports._safe import safe
 from compactctl.reports._timeline import SPARK, sparkline
-from compactctl.reports._words import percent, quantity, size, tokens
+from compactctl.reports._words import percent, size, tokens
 
 WITHOUT = "without compaction"
 TIERS = "tiers"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactctl.model import SUMMARY_FAILED, CompactionRecord
+from compactctl.model import CompactionRecord, has_acted, is_summary_failure
 from compactctl.reports._document import NOTHING_FOUND, by_tier_names, root_document
 from compactctl.reports._timeline import MOST, Timeline
 
@@ -140,9 +140,14 @@ def compaction_of(row: Mapping[str, Any], *, text: bool = True) -> dict[str, Any
         "tier": row["tier"],
         "tier_name": row["tier_name"],
         "trigger": row["trigger"],
-        "changed": row["tokens_after"] != row["tokens_before"]
-        or row["msgs_after"] != row["msgs_before"]
-        or bool(row["summarized"] or offloaded),
+        "changed": has_acted(
+            row["tokens_before"],
+            row["tokens_after"],
+            row["msgs_before"],
+            row["msgs_after"],
+            row["summarized"],
+            len(offloaded),
+        ),
         "tokens_before": row["tokens_before"],
         "tokens_after": row["tokens_after"],
         "reduction": 1.0 - row["compression_ratio"] if row["tokens_before"] else 0.0,
@@ -200,7 +205,7 @@ def _recorded_by_harness9(
         offloaded_files=len(files),
         offloaded_bytes=sum(entry.bytes for entry in files),
         summarizer_calls=sum(1 for row in compactions if row["summarized"] and not row["error"]),
-        summarizer_failures=sum(1 for row in compactions if SUMMARY_FAILED in row["error"]),
+        summarizer_failures=sum(1 for row in compactions if is_summary_failure(row["error"])),
         measures={},
         findings=[],
         compactions=list(compactions),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.model import Tier
 from compactctl.reports._figures import figures
 from compactctl.reports._notices import notices
@@ -24,7 +25,7 @@ from compactctl.reports._paper import Paper, cells
 from compactctl.reports._safe import safe
 from compactctl.reports._session_table import session_table, short_tiers, turns_words
 from compactctl.reports._stored import StoredSession
-from compactctl.reports._words import SCALE, blocks, percent, quantity, scale_of, size, tokens
+from compactctl.reports._words import SCALE, blocks, percent, scale_of, size, tokens
 
 _BAR = "█"
 _EIGHTHS = " ▁▂▃▄▅▆▇█"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.reports._overview import unit_of
-from compactctl.reports._words import percent, quantity
+from compactctl.reports._words import percent
 
 Session = Mapping[str, Any]
 

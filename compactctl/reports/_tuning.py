@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.measures._spec import Measured, dollars
-from compactctl.reports._words import quantity, tokens
+from compactctl.reports._words import tokens
 from compactctl.tuning.choice import Recommendation, Result
 from compactctl.tuning.figures import pooled_figures
 from compactctl.tuning.grid import Grid

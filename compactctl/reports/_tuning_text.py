@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._tuning import (
@@ -21,7 +22,6 @@ from compactctl.reports._tuning import (
     value_words,
     verdict_words,
 )
-from compactctl.reports._words import quantity
 
 _MOST_FRONT = 25
 _SHADES = "░▒▓█"

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactctl.budgets import Level, Verdict
+from compactctl.context.words import quantity
 from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
-from compactctl.reports._words import quantity
 
 
 def verdict_document(verdict: Verdict, fail_on: Level) -> dict[str, Any]:

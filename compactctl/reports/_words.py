@@ -47,15 +47,6 @@ def tiers(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {name.capitalize()}" for name, n in counts.items() if n) or "none"
 
 
-def quantity(number: int, one: str, many: str = "") -> str:
-    """Give a number with its word, in singular or plural.
-
-    >>> quantity(1, "finding"), quantity(1200, "session"), quantity(2, "entry", "entries")
-    ('1 finding', '1,200 sessions', '2 entries')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def blocks(values: Sequence[int | None], top: int) -> str:
     """Give figures as a row of blocks on a scale from 0 to ``top``; what is unknown is a space.
 

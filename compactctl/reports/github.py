@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.reports._safe import safe
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._verdicts import state, summary, told, worst_words
@@ -25,7 +26,7 @@ def render(document: Mapping[str, Any]) -> bytes:
         lines += [_command(level, path, title, words) for _, path, title, words in alike[:MOST]]
         if len(alike) > MOST:
             lines.append(f"and {len(alike) - MOST} more of the level {level}")
-    lines.append(safe(summary(document)) if "verdicts" in document else f"{len(found)} findings")
+    lines.append(safe(summary(document)) if "verdicts" in document else quantity(len(found), "finding"))
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
 
 

@@ -13,6 +13,7 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compactctl.context.words import quantity
 from compactctl.measures._spec import dollars
 from compactctl.model import Tier
 from compactctl.reports._effects import Effects, effects
@@ -41,7 +42,7 @@ from compactctl.reports._stored import StoredSession
 from compactctl.reports._svg import Drawing, composition, timeline
 from compactctl.reports._terminal import summary_words
 from compactctl.reports._titles import title_of, title_of_all
-from compactctl.reports._words import percent, quantity, size, tokens
+from compactctl.reports._words import percent, size, tokens
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.measures._spec import dollars
 from compactctl.model import Tier
 from compactctl.reports._decisions import decision_markdown
@@ -29,7 +30,7 @@ from compactctl.reports._safe import safe
 from compactctl.reports._session_table import short_tiers, turns_words
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import summary_words
-from compactctl.reports._words import percent, quantity, size, tokens
+from compactctl.reports._words import percent, size, tokens
 
 # A step summary above 1 MiB is dropped whole; this many rows stay far below.
 MOST_SESSIONS = 200

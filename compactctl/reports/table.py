@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactctl.context.words import quantity
 from compactctl.reports._decisions import decision_text
 from compactctl.reports._facts import facts
 from compactctl.reports._measures import NOTE, measure_lines
@@ -14,7 +15,7 @@ from compactctl.reports._safe import safe
 from compactctl.reports._session_table import session_table, turns_words
 from compactctl.reports._spec import ReportSpec
 from compactctl.reports._terminal import finding_lines, in_depth, overview
-from compactctl.reports._words import SCALE, blocks, percent, quantity, scale_of, size, tokens
+from compactctl.reports._words import SCALE, blocks, percent, scale_of, size, tokens
 
 # Notices of one session beyond these are counted, not shown; --verbose shows every compaction.
 _FIRST_NOTICES, _LAST_NOTICES = 16, 4
@@ -43,7 +44,7 @@ def replayed_session(session: Mapping[str, Any], paper: Paper, *, verbose: bool 
         paper.wrapped(notice.details, "      ")
     if leapt := session.get("leapt"):
         words = (
-            f"and {quantity(leapt['turns'], 'turn')} at Warn in {quantity(leapt['stretches'], 'stretch', 'stretches')}"
+            f"and {quantity(leapt['turns'], 'turn')} at Warn in {quantity(leapt['stretches'], 'stretch')}"
             f": {leapt['offloaded']:,} offload({size(leapt['offloaded_bytes'])}); --verbose shows each"
         )
         paper.wrapped(words, "  ", "dim")

@@ -9,7 +9,7 @@ from compactctl.context.anchors import parse_anchors_and_summary
 from compactctl.context.fence import Fence, Reading, read_anchors, read_prose, read_sections, unfence
 from compactctl.context.provenance import check_anchors
 from compactctl.context.sections import DSH_HEADINGS, DSH_NOTHING
-from compactctl.model import Anchor, byte_length
+from compactctl.model import Anchor, Note, byte_length
 from compactctl.ports import SummaryFormat, SummaryReply, SummaryRequest
 from compactctl.summarizers._asker import Asker
 from compactctl.summarizers._chat import Chat, Completion, Prompt
@@ -74,7 +74,7 @@ class ModelSummarizer:
         if not completion.text.strip():
             raise failure(Failure.EMPTY, "the reply is empty")
         body, odd = unfence(completion.text, Fence(completion.nonce))
-        if odd == ("reply_unfenced",) and self._strict_fence:
+        if Note.REPLY_UNFENCED in odd and self._strict_fence:
             raise failure(Failure.MALFORMED, "the reply does not stand in the fence that it was asked for")
         reading = _reading(body, request.format)
         before = byte_length(request.conversation) + byte_length(request.previous)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+from compactctl.context.words import quantity
 from compactctl.ports import SummaryReply, SummaryRequest
 from compactctl.summarizers._cassette import CassetteChat
 from compactctl.summarizers._chat import Completion, Prompt, request_key
@@ -39,11 +40,11 @@ class Plan:
         hosts = " and ".join(self.kept_from)
         other = f" (recorded at {hosts}; --cassette refresh asks anew)" if hosts else ""
         if not self.calls:
-            kept = f"the cassette answers {self.kept:,} requests{other}" if self.kept else "no summary is due"
+            kept = f"the cassette answers {quantity(self.kept, 'request')}{other}" if self.kept else "no summary is due"
             return f"nothing is sent to {self.host}{model}: {kept}"
-        calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
         kept = f", {self.kept:,} more from the cassette{other}" if self.kept else ""
         cost = "price not known" if self.cost is None else f"about ${self.cost:.4f}"
+        calls = quantity(self.calls, "call")
         return (
             f"{calls} to {self.host}{model}{kept}: {self.input_bytes:,} bytes of prompts and transcript are sent "
             f"there, about {self.input_tokens:,} tokens in and {self.output_tokens:,} out, {cost}"

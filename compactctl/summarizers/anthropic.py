@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compactctl.model import Usage
+from compactctl.model import Note, Usage
 from compactctl.ports import BlobStore, SummarizerSpec
 from compactctl.settings import ENDPOINT_OPTIONS, MODEL_OPTIONS
 from compactctl.summarizers._build import model_summarizer
@@ -129,7 +129,7 @@ def _usage(stated: Mapping[str, Any]) -> tuple[Usage | None, tuple[str, ...]]:
     if usage is not None:
         whole = usage.prompt + (usage.cache_read or 0) + (usage.cache_write or 0)
         usage = Usage(whole, usage.output, usage.cache_read, usage.cache_write)
-    return usage, ("usage_invalid",) if nonsense else ()
+    return usage, (Note.USAGE_INVALID,) if nonsense else ()
 
 
 def _raise_error(found: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compactctl.model import Usage
+from compactctl.model import Note, Usage
 from compactctl.ports import BlobStore, SummarizerSpec
 from compactctl.settings import ENDPOINT_OPTIONS, MODEL_OPTIONS
 from compactctl.summarizers._build import model_summarizer
@@ -127,7 +127,7 @@ def _usage(stated: object) -> tuple[Usage | None, tuple[str, ...]]:
     details = stated.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     usage, nonsense = read_usage(stated.get("prompt_tokens"), stated.get("completion_tokens"), cached, None)
-    return usage, ("usage_invalid",) if nonsense else ()
+    return usage, (Note.USAGE_INVALID,) if nonsense else ()
 
 
 def _raise_error(found: Mapping[str, Any]) -> None:

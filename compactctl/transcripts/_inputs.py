@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from compactctl.context.words import quantity
 from compactctl.errors import (
     CompactctlError,
     EmptyTranscriptError,
@@ -138,7 +139,7 @@ def empty_roots(found: Found, gave: Sequence[bool]) -> list[CompactctlError]:
             roots.setdefault(candidate.root, []).append(any_session)
     return [
         NothingMatchedError(
-            f"{root}: {len(looked_at):,} file{'' if len(looked_at) == 1 else 's'} looked at, and none holds a session "
+            f"{root}: {quantity(len(looked_at), 'file')} looked at, and none holds a session "
             "in a format that is known (see `list formats`; threads of subagents need --subagents); name another one"
         )
         for root, looked_at in roots.items()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from compactctl.context.words import quantity
 from compactctl.measures._spec import Direction
 from compactctl.tuning.figures import REAL_PEAK, TOKENS, Amount, Objective, amount_of, key_named, lack_of, taken
 from compactctl.tuning.gates import Gate, Row, gate_value
@@ -56,7 +57,7 @@ def objectives_of(rows: Sequence[Sequence[Row]]) -> tuple[tuple[Objective, ...],
     for objective in found:
         lacking = len(_lacking(rows, objective.key))
         if lacking:
-            which = "1 session that has" if lacking == 1 else f"{lacking} sessions that have"
+            which = quantity(lacking, "session that has", "sessions that have")
             notes.append(f"{objective.name} leaves out {which} no {objective.key}")
     return tuple(found), notes
 

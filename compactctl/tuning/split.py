@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
+from compactctl.context.words import quantity
 from compactctl.tuning.dice import Dice
 
 Pair = TypeVar("Pair")
@@ -44,8 +45,8 @@ def split(session_ids: Sequence[str], seed: int) -> Split:
         return Split(
             everything,
             (),
-            f"{_count(len(session_ids))}: too few to keep some back ({FEWEST_SESSIONS} are needed); the choice is "
-            "checked on nothing else",
+            f"{quantity(len(session_ids), 'session')}: too few to keep some back ({FEWEST_SESSIONS} are needed); the "
+            "choice is checked on nothing else",
         )
     by_hash = sorted(everything, key=lambda at: (_hash(session_ids[at], seed), at))
     held = frozenset(by_hash[: -(-len(session_ids) // 3)])
@@ -102,7 +103,3 @@ def _resamples(count: int, seed: int) -> list[list[int]]:
 
 def _hash(session_id: str, seed: int) -> str:
     return hashlib.sha256(f"{seed}:{session_id}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _count(number: int) -> str:
-    return f"{number} session{'s' if number != 1 else ''}"

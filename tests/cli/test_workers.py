@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 import time
@@ -137,27 +136,24 @@ class Odd(UsageError):
         self.lock = threading.Lock()
 
 
-def oddly(number: int) -> int:
-    """Raise an error of one's own, or what is no error of this package at all."""
-    raise Odd(1, 2) if number == 0 else LookupError("of another kind")
+def oddly(parent: int, odd: bool, number: int) -> int:
+    """Raise in a worker an error of one's own, or what is no error of this package at all."""
+    if os.getpid() != parent:
+        raise Odd(1, 2) if odd else LookupError("of another kind")
+    time.sleep(0.2)
+    return number
 
 
-@pytest.mark.parametrize(("task", "kind", "words"), [(0, UsageError, "1 and 2"), (1, RuntimeError, "LookupError: of")])
-def test_any_error_comes_across(task: int, kind: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("forks", METHODS)
+@pytest.mark.parametrize(
+    ("odd", "kind", "words"), [(True, UsageError, "1 and 2"), (False, RuntimeError, "LookupError: of another kind")]
+)
+def test_any_error_comes_across(odd: bool, kind: type[Exception], words: str, forks: bool) -> None:
     """An error that cannot be sent arrives as the nearest that can, with its words."""
-    monkeypatch.setattr(_workers, "begin_worker", lambda: None)  # this process shall go on taking signals
-    with pytest.raises(kind, match=words):
-        _workers._work(oddly, [task], multiprocessing.Value("q", 0), Sent())  # type: ignore[arg-type]  # what is sent, kept
-
-
-class Sent:
-    """Takes what a worker sends, and raises what it tells."""
-
-    def send(self, given: object) -> None:
-        """Take a message as it would arrive."""
-        arrived = pickle.loads(pickle.dumps(given))
-        if isinstance(arrived, Exception):
-            raise arrived
+    with pytest.raises(kind, match=words) as caught:
+        list(shared_out(partial(oddly, os.getpid(), odd), range(50), 2, forks))
+    assert caught.type is kind
+    _all_ended()
 
 
 def test_who_stops_listening_stops_the_workers() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from compactctl.context.base import Kind
 from compactctl.context.prune import MARKER, ToolResultPruner
@@ -66,16 +66,20 @@ def test_budgets_that_cannot_fit_are_refused(threshold: int, head: int, tail: in
 
 @settings(max_examples=50)
 @given(st.lists(st.text(max_size=90), max_size=5), st.integers(0, 59), st.integers(0, 59))
+@example(["h" * 80, "t" * 80], 59, 59)
+@example(["h" * 80, "t" * 81], 59, 59)
 def test_one_pass_is_enough(texts: list[str], head: int, tail: int) -> None:
-    """A pruned result is short enough and is not pruned again, however its text is divided into blocks."""
+    """A long result is cut once, however its text is divided into blocks; one that is short enough is left alone."""
     pruner = ToolResultPruner(160, head, tail)
+    whole = "".join(texts)
     pruned = pruner.pruned(result("\n".join(texts), *texts))
 
-    if pruned is not None:
+    if len(whole) <= 160:
+        assert pruned is None
+    else:
+        assert pruned is not None
         assert pruned.parts is not None
-        assert (
-            "".join(pruned.parts.texts) == "".join(texts)[:head] + MARKER + "".join(texts)[len("".join(texts)) - tail :]
-        )
+        assert "".join(pruned.parts.texts) == whole[:head] + MARKER + whole[len(whole) - tail :]
         assert pruner.pruned(pruned) is None
 
 

@@ -10,7 +10,8 @@ from compactctl.bound import uncompacted
 from compactctl.context.offload import MemoryOffloader
 from compactctl.context.scale import Scale
 from compactctl.errors import SummarizerError
-from compactctl.findings import Finding, Situation, find
+from compactctl.findings import FINDINGS, Finding, Situation, find
+from compactctl.findings._kinds import Case
 from compactctl.measures import Measured, Prices, Trace, measure_all
 from compactctl.meters import best_meter, make_meter
 from compactctl.model import Message, RecordedCompaction, Session, ToolCall, Usage
@@ -18,6 +19,7 @@ from compactctl.ports import CompactorSpec, HistoryMode, Ports, SummaryReply, Su
 from compactctl.registry import plugin
 from compactctl.replay import Limits, Plan, as_step_compactor, base_of, walk
 from compactctl.summarizers.stub import StubSummarizer
+from tests.figures import known
 
 PRICES = Prices(3.0, 15.0, 0.3, 3.75)
 
@@ -44,6 +46,7 @@ class Judged:
 
     trace: Trace
     measured: Mapping[str, Measured]
+    situation: Situation
     findings: tuple[Finding, ...]
 
     def ids(self) -> set[str]:
@@ -54,9 +57,18 @@ class Judged:
         """The finding of an id."""
         return next(finding for finding in self.findings if finding.id == name)
 
+    def ways(self, name: str) -> tuple[str, ...]:
+        """Every way out that the rule of a finding knows, those too that this run does not leave."""
+        shown = FINDINGS[name].look(Case(self.trace, self.measured, self.situation))
+        return () if shown is None else shown.ways
+
     def value(self, key: str) -> float | int | None:
-        """The figure of a key."""
+        """The figure of a key; None where it was not measured."""
         return self.measured[key].value
+
+    def known(self, key: str) -> float | int:
+        """The figure of a key, which must have been measured."""
+        return known(self.measured, key)
 
 
 class Scene:
@@ -128,10 +140,11 @@ class Scene:
         recorded: str = "ignore",
         compactions: Sequence[RecordedCompaction] = (),
         compact_at: Iterable[int] = (),
+        harness: str = "",
         **options: Any,
     ) -> Judged:
         """Replay messages through a compactor (by name, or a user's object) and judge the replay."""
-        session = Session("scene", tuple(messages), model="some-model", compactions=tuple(compactions))
+        session = Session("scene", tuple(messages), harness=harness, model="some-model", compactions=tuple(compactions))
         spec = (
             plugin("compactctl.compactors", CompactorSpec, compactor, "compactor")
             if isinstance(compactor, str)
@@ -175,7 +188,7 @@ class Scene:
             ("told" if summarizer else "stub") if spec and spec.uses_summarizer else "",
             recorded,
         )
-        return Judged(trace, measured, find(trace, measured, situation))
+        return Judged(trace, measured, situation, find(trace, measured, situation))
 
 
 def lines(size: int) -> str:

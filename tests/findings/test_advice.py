@@ -126,22 +126,36 @@ def test_results_that_were_spilled_are_not_offloaded_again(scene: Scene) -> None
     assert jump.figures["offload_enough"] == 0
 
 
-@pytest.mark.parametrize("window", [12_000, 20_000, 40_000])
-def test_claude_code_is_not_advised_to_put_off_what_it_can_only_bring_forward(scene: Scene, window: int) -> None:
+@pytest.mark.parametrize(("window", "size"), [(12_000, 400), (20_000, 400), (40_000, 1700)])
+def test_claude_code_is_not_advised_to_put_off_what_it_can_only_bring_forward(
+    scene: Scene, window: int, size: int
+) -> None:
     """Its override only lowers the threshold, and its option of results to keep belongs to another mechanism."""
-    judged = scene.judge(growing(scene, 60), "claude-code", window=window, output_reserve=2_000)
+    judged = scene.judge(growing(scene, 60, size), "claude-code", window=window, output_reserve=2_000)
     for finding in judged.findings:
         assert not re.search(r"(later|less|raise)[^,]*pct_override", finding.advice), finding.advice
         assert "keep_results" not in finding.advice
 
+    # The rules that found them know both ways out.
+    ways = "".join(way for finding in judged.findings for way in judged.ways(finding.id))
+    assert re.search("--raise (warn|soft)", ways)
+    assert re.search("--(raise|lower) tail", ways)
+
 
 def test_an_advice_names_an_option_once(scene: Scene) -> None:
     """Two thresholds of the tiered compactors are one of dsh: what to do with it is said once."""
+    folded = set()
     for name in ("dsh", "codex", "claude-code", "progressive"):
         for history in ("view", "write-back"):
-            for finding in scene.judge(growing(scene, 60), name, history=history).findings:
+            judged = scene.judge(growing(scene, 60), name, history=history)
+            for finding in judged.findings:
                 named = re.findall(r"--set (\w+)=\.\.\.", finding.advice)
                 assert len(named) == len(set(named)), finding.advice
+                turned = re.findall("--raise (warn|soft)", "".join(judged.ways(finding.id)))
+                if len(turned) > len(named) == 1:
+                    folded.add(name)
+
+    assert "dsh" in folded
 
 
 def test_every_way_turns_an_option_that_some_compactor_has() -> None:

@@ -23,7 +23,7 @@ def test_02_compaction_with_most_of_the_window_free_is_found(scene: Scene) -> No
     assert "early-compaction" in ill.ids()
     assert (ill.finding("early-compaction").figures["least_occupancy"] or 1) < 0.5  # type: ignore[operator]  # a number here
     healthy = scene.judge(charged(scene, 0, 0.25, 30), window=40_000)
-    assert (healthy.value("m8.compactions") or 0) > 0
+    assert healthy.known("m8.compactions") > 0
     assert "early-compaction" not in healthy.ids()
 
 
@@ -43,7 +43,7 @@ def test_05_a_spiral_names_the_tool_that_refills_the_view(scene: Scene) -> None:
         [scene.system(), scene.user(), *scene.steps(20, 3600, name="Read"), scene.end()], history="write-back"
     )
     assert ill.finding("spiral").figures["refilled_by"] == "Read"
-    assert (ill.value("m8.spiral") or 0) >= 3
+    assert ill.known("m8.spiral") >= 3
     healthy = scene.judge(growing(Scene()), history="write-back")
     assert "spiral" not in healthy.ids()
 
@@ -59,9 +59,7 @@ def test_06_a_tail_above_the_threshold_cannot_be_compacted(scene: Scene) -> None
 def test_07_summaries_that_fail_again_and_again_are_counted(scene: Scene) -> None:
     """A summarizer that never answers is a finding with the number of attempts, and a breaker that trips is one too."""
     ill = scene.judge(growing(scene), summarizer=Told(None), history="view")
-    assert ill.finding("summary-failed").figures["failures"] == (ill.value("m8.turns_soft") or 0) + (
-        ill.value("m8.turns_full") or 0
-    )
+    assert ill.finding("summary-failed").figures["failures"] == ill.known("m8.turns_soft") + ill.known("m8.turns_full")
     assert ill.measured["m4.largest_input"].reason == "every summary that was asked for failed"
     assert scene.judge(growing(scene), "none").measured["m4.largest_input"].reason == "the summarizer was never asked"
     breaker = scene.judge(growing(scene, 60, 1600), "claude-code", window=40_000, reserve=0, summarizer=Told(None))
@@ -82,7 +80,7 @@ def test_09_a_compaction_that_grows_the_view_is_an_error(scene: Scene) -> None:
     """A summary longer than what it replaces leaves more tokens than before."""
     ill = scene.judge(growing(scene, 28), summarizer=Told(GOOD + "\n" + lines(9000)))
     assert ill.finding("compaction-grew").severity == "error"
-    assert (ill.value("m8.grown") or 0) > 0
+    assert ill.known("m8.grown") > 0
     assert "compaction-grew" not in scene.judge(growing(scene, 28), summarizer=Told(GOOD)).ids()
 
 
@@ -92,7 +90,7 @@ def test_10_and_11_clearing_a_little_at_every_call_breaks_the_cache(scene: Scene
     ill = scene.judge(messages, "clear-tool-uses", trigger=4000, keep=3)
     assert "cache-thrash" in ill.ids()
     healthy = scene.judge(messages, "clear-tool-uses", trigger=4000, keep=3, clear_at_least=2000, history="write-back")
-    assert (healthy.value("m3.rewrites_per_100") or 0) < (ill.value("m3.rewrites_per_100") or 0) / 2
+    assert healthy.known("m3.rewrites_per_100") < ill.known("m3.rewrites_per_100") / 2
     assert "cache-thrash" not in healthy.ids()
 
 
@@ -116,9 +114,9 @@ def test_13_tokens_that_no_cache_holds_are_a_low_hit_ratio(scene: Scene) -> None
 
     messages = growing(scene, 20)
     ill = scene.judge(messages, Restless(), history="view")
-    assert (ill.value("m3.cache_hit_ratio") or 0) < 0.05
+    assert ill.known("m3.cache_hit_ratio") < 0.05
     assert "cache-thrash" in ill.ids()
-    assert (scene.judge(messages, "none").value("m3.cache_hit_ratio") or 0) > 0.8
+    assert scene.judge(messages, "none").known("m3.cache_hit_ratio") > 0.8
 
 
 def test_14_rules_that_a_summary_forgets_are_found_with_their_round(scene: Scene) -> None:
@@ -168,7 +166,7 @@ def test_17_a_view_without_a_user_is_an_error(scene: Scene) -> None:
     """One human, a long tool loop, and a cut that leaves no human at all."""
     ill = scene.judge(growing(scene, 20), KeepsTheLast(2, 8))
     assert "no-user-message" in ill.ids()
-    assert (ill.value("m5.no_user") or 0) > 0
+    assert ill.known("m5.no_user") > 0
     healthy = scene.judge(growing(scene, 20), Summarises("the user wants the parser fixed", 2, 8))
     assert "no-user-message" not in healthy.ids()
 
@@ -193,7 +191,7 @@ def test_19_a_result_that_comes_after_its_call_was_cut_away_is_a_fault(scene: Sc
         return [scene.system(), scene.user(), call, *filler, late, *scene.steps(1), scene.end()]
 
     ill = scene.judge(session(True), KeepsTheLast(4, 16))
-    assert (ill.value("m5.orphan_result") or 0) > 0
+    assert ill.known("m5.orphan_result") > 0
     assert "protocol-faults" in ill.ids()
     healthy = scene.judge(session(False), KeepsTheLast(4, 16))
     assert healthy.value("m5.faults") == 0
@@ -224,7 +222,7 @@ def test_21_parallel_calls_that_the_cut_splits_are_found(scene: Scene) -> None:
 def test_23_half_an_emoji_is_a_fault_that_only_a_compactor_can_introduce(scene: Scene) -> None:
     """Text cut inside a surrogate pair fails for ever; what the session held already is its own fault."""
     ill = scene.judge(growing(scene, 6), Summarises("cut here \ud83d", 2, 6))
-    assert (ill.value("m5.ill_formed") or 0) > 0
+    assert ill.known("m5.ill_formed") > 0
     assert "protocol-faults" in ill.ids()
     healthy = scene.judge([scene.system(), scene.user("broken \ud83d"), *scene.steps(6), scene.end()], "none")
     assert healthy.value("m5.ill_formed") == 0
@@ -241,7 +239,7 @@ def test_24_chinese_text_at_four_bytes_a_token_is_off(scene: Scene) -> None:
         return [*messages, scene.end(round(bytes_of(messages) * rate))]
 
     ill = scene.judge(chinese(0.3), window=60_000)
-    assert 1.15 < (ill.value("m1.estimate_ratio") or 0) < 1.25
+    assert 1.15 < ill.known("m1.estimate_ratio") < 1.25
     assert "estimate-off" in ill.ids()
     assert "estimate-off" not in scene.judge(chinese(0.25), window=60_000).ids()
 

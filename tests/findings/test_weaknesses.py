@@ -32,7 +32,7 @@ def test_w2_a_summary_at_every_turn_is_found(scene: Scene) -> None:
     """In view mode every turn above the threshold asks for its own summary of the same messages."""
     ill = scene.judge(growing(scene, 33), history="view")
     assert {"summary-every-turn", "summarised-again"} <= ill.ids()
-    assert (ill.value("m4.resummarized_messages") or 0) > 0
+    assert ill.known("m4.resummarized_messages") > 0
     healthy = scene.judge(growing(Scene(), 33), history="write-back")
     assert not {"summary-every-turn", "summarised-again"} & healthy.ids()
     assert healthy.value("m4.resummarized_messages") == 0
@@ -116,7 +116,7 @@ def test_w8_an_estimate_that_is_off_is_a_headline(scene: Scene) -> None:
     ill = scene.judge(session(20_000, 0.4), window=200_000)
     assert ill.findings[0].id == "estimate-off"
     assert ill.findings[0].severity == "error"
-    assert (ill.value("m1.estimate_ratio") or 0) > 3
+    assert ill.known("m1.estimate_ratio") > 3
     healthy = scene.judge(session(0, 0.25), window=200_000)
     assert "estimate-off" not in healthy.ids()
     assert healthy.value("m1.estimate_ratio") == 1.0
@@ -127,7 +127,7 @@ def test_w9_a_cache_that_is_broken_at_every_call_is_found(scene: Scene) -> None:
     messages = [scene.system(), scene.user(), *scene.steps(30, 2000), scene.end()]
     ill = scene.judge(messages, "clear-tool-uses", trigger=2000, keep=3)
     assert {"cache-thrash", "dearer-than-none"} & ill.ids() == {"cache-thrash"}
-    assert (ill.value("m3.rewrites_per_100") or 0) > 50
+    assert ill.known("m3.rewrites_per_100") > 50
     healthy = scene.judge(messages, "none")
     assert "cache-thrash" not in healthy.ids()
     assert healthy.value("m3.rewrites_per_100") == 0
@@ -153,13 +153,13 @@ def test_w12_names_that_summaries_lose_are_counted(scene: Scene) -> None:
     names = "### Execution Progress\nchanged src/app/main.py and parse_line, see error_table\n## Summary\nWork."
     messages = growing(scene, 60)
     healthy = scene.judge(messages, history="write-back", summarizer=Told(names))
-    assert (healthy.value("m4.summarizer_calls") or 0) >= 2
+    assert healthy.known("m4.summarizer_calls") >= 2
     assert healthy.value("m7.drift") == 0
     assert "anchors-drift" not in healthy.ids()
     others = names.replace("parse_line, see error_table", "token_class, see grammar_rules")
     ill = scene.judge(messages, history="write-back", summarizer=Told(*[names, others] * 9))
     # Two of the three names are others each time.
-    assert abs((ill.value("m7.drift") or 0) - 2 / 3) < 1e-9
+    assert abs(ill.known("m7.drift") - 2 / 3) < 1e-9
     assert "anchors-drift" in ill.ids()
 
 
@@ -187,7 +187,7 @@ def test_w14_a_fallback_that_did_nothing_and_an_empty_summary_are_found(scene: S
 def test_w15_what_the_summarizer_reads_is_on_the_bill(scene: Scene) -> None:
     """Tokens of summarizer calls are counted and priced, and a dear summarizer is told of."""
     ill = scene.judge(growing(scene, 33), history="view")
-    assert (ill.value("m4.summary_input_tokens") or 0) > 0
+    assert ill.known("m4.summary_input_tokens") > 0
     assert "summarizer-dear" in ill.ids()
     healthy = scene.judge(growing(scene, 20))
     assert healthy.value("m4.summary_input_tokens") == 0

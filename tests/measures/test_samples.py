@@ -22,6 +22,7 @@ from compactctl.replay import Plan, base_of, walk
 from compactctl.summarizers.opaque import OpaqueSummarizer
 from compactctl.summarizers.stub import StubSummarizer
 from compactctl.transcripts import load
+from tests.figures import known
 
 SAMPLES = Path(compactctl.__file__).parents[1] / "sample_sessions"
 LONG = "long-migration-permanent-emergency.jsonl"
@@ -118,7 +119,7 @@ def test_a_summary_that_lists_identifiers_keeps_more_than_an_opaque_one_of_equal
     session = sample(name)
     stub, _ = judged(session, window, "write-back", summarizer=StubSummarizer())
     opaque, _ = judged(session, window, "write-back", summarizer=OpaqueSummarizer())
-    assert (stub["m6.recall_visible"].value or 0) > (opaque["m6.recall_visible"].value or 0) + 0.2
+    assert known(stub, "m6.recall_visible") > known(opaque, "m6.recall_visible") + 0.2
 
 
 def test_higher_thresholds_keep_more_and_cost_more() -> None:
@@ -127,12 +128,12 @@ def test_higher_thresholds_keep_more_and_cost_more() -> None:
     seed, _ = judged(session, 24_000, "write-back", summarizer=StubSummarizer())
     later, _ = judged(session, 24_000, "write-back", summarizer=StubSummarizer(), thresholds=LATER)
     for key in ("m6.recall_visible", "m6.recall_reachable", "m3.cost_usd", "m2.tokens_sent"):
-        assert (later[key].value or 0) > (seed[key].value or 0), key
+        assert known(later, key) > known(seed, key), key
 
 
 def test_the_headline_of_a_real_harness_is_that_bytes_by_four_count_half() -> None:
     """On a session with recorded usage the estimate ratio is near two, and this is the first thing said."""
     measured, findings = judged(sample(CLAUDE_CODE), 200_000, "write-back")
-    assert 1.8 < (measured["m1.estimate_ratio"].value or 0) < 2.4
+    assert 1.8 < known(measured, "m1.estimate_ratio") < 2.4
     assert findings[0].id == "estimate-off"
     assert findings[0].severity == "error"

@@ -286,11 +286,11 @@ def test_the_plan_names_the_host_that_kept_replies_came_from(tmp_path: Path) -> 
     CassetteFile(path).put(request_key(there.chat.identity, prompt), orjson.dumps(reply))
     planner.summarize(SummaryRequest(MESSAGES))
     assert planner.plan().kept_from == ()
-    assert planner.plan().text().endswith("the cassette answers 1 requests")
+    assert planner.plan().text().endswith("the cassette answers 1 request")
     here = make_planner(make_summarizer("openai", options | {"base_url": "http://127.0.0.1:8002/v1"}))
     assert here is not None
     assert here.summarize(SummaryRequest(MESSAGES)).text == ANCHOR_BLOCK
-    said = "the cassette answers 1 requests (recorded at 127.0.0.1:8001; --cassette refresh asks anew)"
+    said = "the cassette answers 1 request (recorded at 127.0.0.1:8001; --cassette refresh asks anew)"
     assert here.plan().text().endswith(said)
     here.summarize(SummaryRequest(MESSAGES, budget=100))
     assert "1 more from the cassette (recorded at 127.0.0.1:8001; " in here.plan().text()
