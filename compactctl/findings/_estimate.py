@@ -11,7 +11,7 @@ TELLING = 0.05  # of a threshold, so much must have been seen to judge it
 
 
 def _estimate(case: Case) -> Shown | None:
-    line = _true_line(case)
+    line = true_line(case)
     levels = case.levels()
     if line is None or case.trace.window <= 0:
         return None
@@ -38,16 +38,16 @@ def _estimate(case: Case) -> Shown | None:
         ways.append(
             f"lower the thresholds ({name} {lower / window:.2f} acts at {level / window:.2f} of the real window)"
         )
+    rate = f", and {slope:.2f} real tokens for each {meter} token" if case.has_usage else ""
     return Shown(
-        f"the compactor counts {what}: a fixed part of {overhead:,.0f} tokens that it does not see, and {slope:.2f} "
-        f"real tokens for each {meter} token{really}",
+        f"the compactor counts {what}: a fixed part of {overhead:,.0f} tokens that it does not see{rate}{really}",
         tuple(ways),
         (),
         {
             "estimate_ratio": case.value("m1.estimate_ratio"),
             "ratio_at_threshold": ratio,
             "unseen_tokens": round(overhead),
-            "slope": slope,
+            "slope": slope if case.has_usage else None,
             "meter": case.situation.meter,
             "real_source": case.situation.real_source,
         },
@@ -55,10 +55,11 @@ def _estimate(case: Case) -> Shown | None:
     )
 
 
-def _true_line(case: Case) -> tuple[float, float, int] | None:
+def true_line(case: Case) -> tuple[float, float, int] | None:
     """Give (a, b, n) of real tokens = a + b * decision tokens, from n decision tokens; None where nothing counts.
 
-    Of text alone: what images and base64 data cost is another finding's.
+    Of text alone: what images and base64 data cost is another finding's. Without recorded usage nobody knows b, which
+    is 1 then; a fixed part may be recorded all the same.
     """
     trace = case.trace
     base, scale, none = trace.base, trace.scale, MeterContext(0, Standing.CHANGED)
@@ -68,6 +69,8 @@ def _true_line(case: Case) -> tuple[float, float, int] | None:
     seen = base.meter.tokens(base.prefix[base.offset] + counted, none) - own
     if seen <= 0:
         return None
+    if not case.has_usage:
+        return float(real - own), 1.0, seen
     slope = (scale.meter.tokens(scale.prefix[base.offset] + weight, none) - real) / seen
     return real - slope * own, slope, seen
 

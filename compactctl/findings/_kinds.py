@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from compactctl.measures._spec import Measured, Trace
+from compactctl.meters._recorded import recorded_calls
 from compactctl.model import CompactionRecord
 from compactctl.ports import Span
 
@@ -123,6 +124,11 @@ class Case:
         return sorted(found, key=lambda level: level[1])
 
     @property
+    def has_usage(self) -> bool:
+        """Whether the session recorded prompts; otherwise its real tokens are an estimate that convicts no other."""
+        return next(recorded_calls(self.trace.session), None) is not None
+
+    @property
     def has_tiers(self) -> bool:
         """Whether the compactor has thresholds of tiers: Emergency is nothing special to one that only truncates."""
         return "emergency_threshold" in self.trace.options
@@ -178,8 +184,10 @@ class Case:
                 return now.summarizer != ""
             case "spill":
                 return now.spill is None
+            case "meter" if value in COUNTS_TRULY:
+                return self.has_usage and now.meter not in COUNTS_TRULY
             case "meter":
-                return now.meter not in COUNTS_TRULY
+                return value != now.meter
         return True
 
     def _own(self, meant: str) -> str:

@@ -7,11 +7,11 @@ import itertools
 
 from compactctl.compactors.claude_code import COMPACTOR as CLAUDE_CODE, ClaudeCodeCompactor
 from compactctl.context.counting import MeterContext
-from compactctl.findings._estimate import ESTIMATE_OFF
+from compactctl.findings._estimate import ESTIMATE_OFF, true_line
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns, times
 from compactctl.findings._stops import COMPACT_BY_ITSELF, STOPS, stops
 from compactctl.measures._load import load_of
-from compactctl.measures.m8 import tier_runs
+from compactctl.measures.m8 import compactions_of, tier_runs
 from compactctl.meters._images import base64_length, image_count
 from compactctl.meters._recorded import segments
 from compactctl.model import Tier
@@ -33,11 +33,16 @@ def _exceeded(case: Case) -> Shown | None:
     reserve = f" with the reserve of {trace.reserve:,}" if trace.reserve else ""
     return Shown(
         f"{times(len(turns), 'request')} would not fit the window of {trace.window:,}{reserve}: {at_turns(turns)}, "
-        f"at most {peak:,} real tokens",
+        f"at most {peak:,} {_real(case)}",
         _sooner(case),
         turns,
         {"turns": len(turns), "peak_tokens": peak, "window": trace.window, "reserve": trace.reserve},
     )
+
+
+def _real(case: Case) -> str:
+    """Name the tokens that requests are held against the window by: without recorded usage they are an estimate."""
+    return "real tokens" if case.has_usage else "tokens by the estimate of bytes / 4 (no usage was recorded)"
 
 
 def _sooner(case: Case) -> tuple[str, ...]:
@@ -85,7 +90,7 @@ def _failed(case: Case) -> Shown | None:
 
 def _tiers_apart(case: Case) -> Shown | None:
     apart = case.above("m1.tier_disagreement", 0)
-    if apart is None:
+    if apart is None or not case.has_usage:
         return None
     return Shown(
         f"at {apart:.0%} of the turns real tokens would give another tier than the compactor's own count",
@@ -278,19 +283,30 @@ def _early(case: Case) -> Shown | None:
     window = case.trace.window
     # What the harness itself did while the session was recorded is nothing that an option could change.
     own = case.recorded_turns()
-    cuts = [cut for cut in load_of(case.trace).cuts if cut.acted and cut.turn not in own]
-    early = [cut for cut in cuts if window > 0 and cut.grown < EARLY * window]
-    if not early:
+    early = [(turn, grown) for turn, grown in _grown(case) if turn not in own and grown < EARLY * window]
+    if window <= 0 or not early:
         return None
-    least = min(cut.grown for cut in early)
-    turns = tuple(cut.turn for cut in early)
+    least = min(grown for _, grown in early)
+    turns = tuple(turn for turn, _ in early)
+    of = "the real window" if case.has_usage else "the window by its own count (no usage was recorded)"
     return Shown(
         f"{times(len(turns), 'compaction')} with less than half of the window in use, the first of them at "
-        f"{least / window:.0%} of the real window: {at_turns(turns)}",
+        f"{least / window:.0%} of {of}: {at_turns(turns)}",
         ("raise the threshold (--raise warn)", "let the compactor count real tokens (--meter calibrated)"),
         turns,
         {"compactions": len(turns), "least_occupancy": least / window},
     )
+
+
+def _grown(case: Case) -> list[tuple[int, float]]:
+    """Give the turns at which the compactor changed the view, each with the tokens that would have been sent else.
+
+    Without recorded usage they are the compactor's own count and the fixed part that is known.
+    """
+    if case.has_usage:
+        return [(cut.turn, cut.grown) for cut in load_of(case.trace).cuts if cut.acted]
+    fixed = (true_line(case) or (0.0,))[0]
+    return [(compaction.turn, fixed + compaction.before) for compaction in compactions_of(case.trace)]
 
 
 def _uncounted(case: Case) -> Shown | None:
@@ -308,7 +324,11 @@ def _uncounted(case: Case) -> Shown | None:
     return Shown(
         f"the meter {case.situation.meter} does not count what {' and '.join(parts)} cost: images are nothing to it, "
         "base64 a quarter of a token a character",
-        ("let the compactor count real tokens (--meter calibrated)",),
+        (
+            "let the compactor count real tokens (--meter calibrated)"
+            if case.has_usage
+            else "count with a tokenizer (--meter o200k_base)",
+        ),
         (),
         {"images": images, "base64_characters": encoded},
     )
