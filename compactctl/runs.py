@@ -390,6 +390,7 @@ def _judged(
         setup.summarizer if setup.spec.uses_summarizer else "",
         setup.recorded,
         setup.spill,
+        {option.name: option.default for option in setup.spec.options},
     )
     return {
         "spans": kept,

@@ -6,8 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
+from compactctl.context.counting import MeterContext
 from compactctl.measures._spec import Measured, Trace
+from compactctl.meters._recorded import recorded_calls
 from compactctl.model import CompactionRecord, Note
 from compactctl.ports import Span
 
@@ -42,7 +45,7 @@ class Situation:
     ``needs_window`` says that the real harness does nothing without a known window; ``real_source`` is the sentence
     about real tokens. ``protect`` names the tools whose results no compactor may shorten. ``summarizer`` is empty for a
     compactor that asks none; ``recorded`` is ignore or follow; ``spill`` the bytes from which results go to files when
-    they are written.
+    they are written. ``defaults`` are the values that the compactor's options have where nobody sets them.
     """
 
     compactor: str
@@ -55,6 +58,7 @@ class Situation:
     summarizer: str = ""
     recorded: str = "ignore"
     spill: int | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +120,27 @@ class Case:
             share = options.get(name)
             if isinstance(share, int | float) and not isinstance(share, bool) and share > 0 and window > 0:
                 found.append((name, share * window))
-        for name in _TOKENS:
+        for name in TOKENS:
             tokens = options.get(name)
             if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0:
                 found.append((name, float(tokens)))
         return sorted(found, key=lambda level: level[1])
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether the session recorded prompts; otherwise its real tokens are an estimate that convicts no other."""
+        return next(recorded_calls(self.trace.session), None) is not None
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the compactor goes by what its meter counts: to one that does not, no count is wrong or better."""
+        return self.situation.compactor not in _COUNT_NO_TOKENS
+
+    def decision_tokens(self, span: Span, turn: int) -> int:
+        """Give what the compactor's meter counts of what is sent at a turn of a span."""
+        base, view = self.trace.base, span.view
+        weight = view.weight + base.prefix[base.calls[turn]] - base.prefix[view.hi]
+        return base.meter.tokens(weight, MeterContext(turn, view.pristine))
 
     @property
     def has_tiers(self) -> bool:
@@ -158,12 +178,15 @@ class Case:
         way = _SAFER.sub(lambda match: self._safer(match[1]), way)
         if _NOT_HAD in way:
             return None
-        if not all(self._leads_on(flag, value) for flag, value in _FLAG.findall(way)):
+        flags = _FLAG.findall(way)
+        # Together with another compactor a meter is that one's.
+        other = any(flag == "compactor" for flag, _ in flags)
+        if not all(self._leads_on(flag, value, other) for flag, value in flags):
             return None
         return way if all(self.trace.options.get(option) is False for option in _SWITCH.findall(way)) else None
 
-    def _leads_on(self, flag: str, value: str) -> bool:
-        """Whether a flag with this value would change the run at all."""
+    def _leads_on(self, flag: str, value: str, other: bool) -> bool:
+        """Whether a flag with this value would change the run at all; ``other``: for another compactor than now."""
         now = self.situation
         match flag:
             case "compactor":
@@ -178,8 +201,10 @@ class Case:
                 return now.summarizer != ""
             case "spill":
                 return now.spill is None
+            case "meter" if value in COUNTS_TRULY:
+                return self.has_usage and (other or (self.counts_tokens and now.meter not in COUNTS_TRULY))
             case "meter":
-                return now.meter not in COUNTS_TRULY
+                return other or (self.counts_tokens and value != now.meter)
         return True
 
     def _own(self, meant: str) -> str:
@@ -193,7 +218,17 @@ class Case:
         idle = own in _TRIGGERS and self.trace.options.get("auto") is False
         if not own or idle or (turn == "raise" and own in _NEVER_RAISES):
             return _NOT_HAD
-        return f"--set {meant if own == _MEANT.get(meant, (own,))[0] else own}=..."
+        return " ".join(f"--set {short_name(name)}=..." for name in (*self._in_the_way(turn, own), own))
+
+    def _in_the_way(self, turn: str, own: str) -> Iterable[str]:
+        """Give the thresholds that stand where this one does, and must be turned with it: their order is fixed."""
+        options = self.trace.options
+        if own not in _TIERS or not self.has_tiers:
+            return ()
+        at = _TIERS.index(own)
+        if turn == "lower":
+            return (name for name in _TIERS[:at] if options[name] >= options[own])
+        return (name for name in _TIERS[at + 1 :] if options[name] <= options[own])
 
     def _safer(self, option: str) -> str:
         options = self.trace.options
@@ -202,6 +237,8 @@ class Case:
         return _NOT_HAD if options[option] else f"--set {option}={_SAFE_VALUES.get(option, 'true')}"
 
 
+# They never compact, or go by the number of messages.
+_COUNT_NO_TOKENS = ("none", "mask", "sliding-window")
 COUNTS_TRULY = ("calibrated", "usage")
 NO_WAY = "no option of this run changes that; `compactctl compare` shows what other compactors do"
 NOT_OURS = (
@@ -223,11 +260,13 @@ _MEANT = {
     "warn": ("warn_threshold", *_TRIGGERS),
     "soft": ("soft_threshold", *_TRIGGERS),
     "full": ("full_threshold", *_TRIGGERS),
+    "emergency": ("emergency_threshold",),
     "tail": ("min_tail_messages", "retain_ratio", "keep", "user_tokens"),
     "offload": ("offload_threshold", "prune_threshold"),
 }
-_SHARES = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold", "threshold_ratio", "share")
-_TOKENS = ("trigger", "limit", "reset", "max_tokens")
+_TIERS = ("warn_threshold", "soft_threshold", "full_threshold", "emergency_threshold")
+_SHARES = (*_TIERS, "threshold_ratio", "share")
+TOKENS = ("trigger", "limit", "reset", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +281,15 @@ class FindingKind:
     help: str
     needs: tuple[str, ...]
     look: Callable[[Case], Shown | None]
+
+
+def short_name(option: str) -> str:
+    """Give the short form of an option that has one, and any other option as it is.
+
+    >>> short_name("emergency_threshold"), short_name("min_tail_messages"), short_name("retain_ratio")
+    ('emergency', 'tail', 'retain_ratio')
+    """
+    return next((short for short, meant in _MEANT.items() if meant[0] == option), option)
 
 
 def at_turns(turns: Iterable[int]) -> str:

@@ -207,14 +207,14 @@ def _unpaid(case: Case) -> Shown | None:
     turns = unpaid(case.trace)
     if not turns or case.above("m3.unpaid_compactions", 0) is None:
         return None
+    ways: tuple[str, ...] = ("offload later (--raise warn)", "summarise later (--raise soft)")
+    if case.above("m3.cost_share_of_uncompacted", 1) is not None and _fits_whole(case):
+        # Only then is no compaction the cheaper one, and possible at all.
+        ways += ("compact nothing, since for the cost alone a short session needs no compaction (--compactor none)",)
     return Shown(
         f"{quantity(len(turns), 'compaction')} without a return: what is made new in the prompt cache costs more than "
         f"what is saved until the end, {at_turns(turns)}",
-        (
-            "offload later (--raise warn)",
-            "summarise later (--raise soft)",
-            "compact nothing, since for the cost alone a short session needs no compaction (--compactor none)",
-        ),
+        ways,
         turns,
         {"compactions": len(turns)},
     )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 import itertools
+from collections.abc import Sequence
 
 from compactctl.compactors.claude_code import COMPACTOR as CLAUDE_CODE, ClaudeCodeCompactor
-from compactctl.context.counting import MeterContext
 from compactctl.context.words import quantity
-from compactctl.findings._estimate import ESTIMATE_OFF
+from compactctl.findings._estimate import ESTIMATE_OFF, lowered, true_line
 from compactctl.findings._kinds import Case, FindingKind, Severity, Shown, at_turns
 from compactctl.findings._stops import COMPACT_BY_ITSELF, STOPS, stops
 from compactctl.measures._load import load_of
-from compactctl.measures.m8 import tier_runs
+from compactctl.measures.m8 import compactions_of, tier_runs
 from compactctl.meters._images import base64_length, image_count
 from compactctl.meters._recorded import segments
 from compactctl.model import Tier
@@ -34,18 +34,42 @@ def _exceeded(case: Case) -> Shown | None:
     reserve = f" with the reserve of {trace.reserve:,}" if trace.reserve else ""
     return Shown(
         f"{quantity(len(turns), 'request')} would not fit the window of {trace.window:,}{reserve}: {at_turns(turns)}, "
-        f"at most {peak:,} real tokens",
-        _sooner(case),
+        f"at most {peak:,} {_real(case)}",
+        _sooner(case, turns),
         turns,
         {"turns": len(turns), "peak_tokens": peak, "window": trace.window, "reserve": trace.reserve},
     )
 
 
-def _sooner(case: Case) -> tuple[str, ...]:
-    """Give the ways to compact before the window is full; a better count or threshold is none where nothing acts."""
+def _real(case: Case) -> str:
+    """Name the tokens that requests are held against the window by: without recorded usage they are an estimate."""
+    return "real tokens" if case.has_usage else "tokens by the estimate of bytes / 4 (no usage was recorded)"
+
+
+def _sooner(case: Case, turns: Sequence[int]) -> tuple[str, ...]:
+    """Give the ways to compact before these turns; a better count or threshold is none where nothing acts."""
     if case.trace.options.get("auto") is False:
         return (COMPACT_BY_ITSELF,)
-    return "let it count real tokens (--meter calibrated)", "compact earlier (--lower full)"
+    if not case.counts_tokens:
+        return "compact earlier (--lower full)", _acting(case)
+    return "let it count real tokens (--meter calibrated)", _earlier(case, max(turns))
+
+
+def _earlier(case: Case, turn: int) -> str:
+    """Give the way to lower what compacts before a turn.
+
+    Full cannot go below Soft, so that where no view came to Soft all thresholds must move.
+    """
+    reached = max((tier for at, _, tier in tier_runs(case.trace) if at <= turn), default=Tier.NONE)
+    if case.has_tiers and reached < Tier.SOFT:
+        return lowered(case) or "lower the thresholds together (--lower warn --lower soft --lower full)"
+    return "compact earlier (--lower full)"
+
+
+def _acting(case: Case) -> str:
+    """Give the way to another compactor, with the meter by which it acts in this session."""
+    meter = " --meter calibrated" if case.has_usage and case.situation.meter != "calibrated" else ""
+    return f"take a compactor that acts (--compactor progressive-safe{meter})"
 
 
 def _failed(case: Case) -> Shown | None:
@@ -60,7 +84,7 @@ def _failed(case: Case) -> Shown | None:
         if tier is Tier.NONE and turn in failed
         for at in range(turn, turn + count)
     }
-    idle = len(quiet - stopped.keys())
+    idle = sorted(quiet - stopped.keys())
     notes = sorted({stopped[turn] for turn in gave_up})
     parts: list[str] = []
     ways: list[str] = []
@@ -69,13 +93,13 @@ def _failed(case: Case) -> Shown | None:
         parts.append(f"at {len(gave_up):,} of them the compactor did nothing, since {why}")
         ways += [way for note in notes for way in STOPS[note][1]]
     if idle:
-        # It is the estimate or the threshold that is wrong, and not what a compaction leaves.
-        parts.append(f"at {idle:,} of them it did not count the view as full")
-        ways += _sooner(case)
+        said, found = _idle(case, idle)
+        parts.append(said)
+        ways += found
     if not parts:
         parts.append("the compactor had no way left")
         ways += ["keep less as it is (--lower tail)", "compact earlier (--lower full)"]
-    figures = {"turns": len(turns), **({"idle_turns": idle} if idle else {})}
+    figures = {"turns": len(turns), **({"idle_turns": len(idle)} if idle else {})}
     return Shown(
         f"{quantity(len(turns), 'request')} would be rejected, and {', '.join(parts)}: {at_turns(turns)}",
         tuple(ways),
@@ -84,9 +108,32 @@ def _failed(case: Case) -> Shown | None:
     )
 
 
+def _idle(case: Case, turns: list[int]) -> tuple[str, tuple[str, ...]]:
+    """Say why a compactor left the views of these turns as they were though they do not fit, and what helps."""
+    name, count = case.situation.compactor, f"at {len(turns):,} of them"
+    if name == "none":
+        return f"{count} nothing was done, since the compactor {name} never compacts", (_acting(case),)
+    if not case.counts_tokens:
+        return f"{count} it did nothing, since {name} does not go by tokens", _sooner(case, turns)
+    seen, room = set(turns), case.trace.window - case.trace.reserve
+    full = sum(
+        case.decision_tokens(span, turn) > room
+        for span in case.trace.spans
+        for turn in range(span.turn, span.until)
+        if turn in seen
+    )
+    if full:
+        # By its own count it had to act: it is made, or set, to act later than that.
+        unseen = f", and at {len(turns) - full:,} it did not count the view as full" if full < len(turns) else ""
+        said = f"at {full:,} of them it did nothing although the view was above the window by its own count{unseen}"
+        return said, (_earlier(case, turns[-1]), _acting(case))
+    # It is the estimate or the threshold that is wrong, and not what a compaction leaves.
+    return f"{count} it did not count the view as full", _sooner(case, turns)
+
+
 def _tiers_apart(case: Case) -> Shown | None:
     apart = case.above("m1.tier_disagreement", 0)
-    if apart is None:
+    if apart is None or not case.has_usage:
         return None
     return Shown(
         f"at {apart:.0%} of the turns real tokens would give another tier than the compactor's own count",
@@ -137,6 +184,8 @@ def _near_limit(case: Case) -> Shown | None:
     peak = case.value("m1.peak_occupancy")
     if peak is None or not NEAR <= peak <= 1 or case.value("m8.compactions") != 0:
         return None
+    if not case.has_usage and _largest(case) < NEAR * case.trace.window:
+        return None  # only an estimate says so, and the compactor's own count may be the truer one
     recorded = [m.usage.prompt for m in case.trace.session.messages if m.usage is not None]
     really = max(recorded, default=0) / case.trace.window if case.trace.window > 0 else 0.0
     # Where the harness cut its prompts itself, only the replay without these cuts came so far.
@@ -148,7 +197,7 @@ def _near_limit(case: Case) -> Shown | None:
     )
     return Shown(
         f"{told}: a longer session of this kind will not fit",
-        ("lower the thresholds (--lower full)", "take a compactor that acts (--compactor progressive-safe)"),
+        (*_sooner(case, (case.trace.turns,)), _acting(case)),
         (),
         {"peak_occupancy": peak, "recorded_occupancy": really or None},
     )
@@ -204,15 +253,7 @@ def _without_effect(case: Case) -> Shown | None:
     levels = case.levels()
     if not levels or case.value("m8.compactions") != 0 or case.value("m8.noop_turns") != 0 or not case.trace.turns:
         return None
-    base = case.trace.base
-    most = max(
-        base.meter.tokens(
-            span.view.weight + base.prefix[base.calls[turn]] - base.prefix[span.view.hi],
-            MeterContext(turn, span.view.pristine),
-        )
-        for span in case.trace.spans
-        for turn in range(span.turn, span.until)
-    )
+    most = _largest(case)
     name, lowest = levels[0]
     return Shown(
         f"no threshold was reached: the largest view is {most:,} decision tokens, {name} is {lowest:,.0f}",
@@ -220,6 +261,12 @@ def _without_effect(case: Case) -> Shown | None:
         (),
         {"largest_view": most, "lowest_threshold": lowest},
     )
+
+
+def _largest(case: Case) -> int:
+    """Give the largest decision tokens that were sent."""
+    spans = case.trace.spans
+    return max(case.decision_tokens(span, turn) for span in spans for turn in range(span.turn, span.until))
 
 
 def _option_without_effect(case: Case) -> Shown | None:
@@ -279,23 +326,34 @@ def _early(case: Case) -> Shown | None:
     window = case.trace.window
     # What the harness itself did while the session was recorded is nothing that an option could change.
     own = case.recorded_turns()
-    cuts = [cut for cut in load_of(case.trace).cuts if cut.acted and cut.turn not in own]
-    early = [cut for cut in cuts if window > 0 and cut.grown < EARLY * window]
-    if not early:
+    early = [(turn, grown) for turn, grown in _grown(case) if turn not in own and grown < EARLY * window]
+    if window <= 0 or not early:
         return None
-    least = min(cut.grown for cut in early)
-    turns = tuple(cut.turn for cut in early)
+    least = min(grown for _, grown in early)
+    turns = tuple(turn for turn, _ in early)
+    of = "the real window" if case.has_usage else "the window by its own count (no usage was recorded)"
     return Shown(
         f"{quantity(len(turns), 'compaction')} with less than half of the window in use, the first of them at "
-        f"{least / window:.0%} of the real window: {at_turns(turns)}",
+        f"{least / window:.0%} of {of}: {at_turns(turns)}",
         ("raise the threshold (--raise warn)", "let the compactor count real tokens (--meter calibrated)"),
         turns,
         {"compactions": len(turns), "least_occupancy": least / window},
     )
 
 
+def _grown(case: Case) -> list[tuple[int, float]]:
+    """Give the turns at which the compactor changed the view, each with the tokens that would have been sent else.
+
+    Without recorded usage they are the compactor's own count and the fixed part that is known.
+    """
+    if case.has_usage:
+        return [(cut.turn, cut.grown) for cut in load_of(case.trace).cuts if cut.acted]
+    fixed = (true_line(case) or (0.0,))[0]
+    return [(compaction.turn, fixed + compaction.before) for compaction in compactions_of(case.trace)]
+
+
 def _uncounted(case: Case) -> Shown | None:
-    if case.situation.meter not in _BLIND_METERS:
+    if case.situation.meter not in _BLIND_METERS or not case.counts_tokens:
         return None
     messages = case.trace.base.messages
     key = f"uncounted {case.trace.base.offset} {len(messages)}"
@@ -309,7 +367,11 @@ def _uncounted(case: Case) -> Shown | None:
     return Shown(
         f"the meter {case.situation.meter} does not count what {' and '.join(parts)} cost: images are nothing to it, "
         "base64 a quarter of a token a character",
-        ("let the compactor count real tokens (--meter calibrated)",),
+        (
+            "let the compactor count real tokens (--meter calibrated)"
+            if case.has_usage
+            else "count with a tokenizer (--meter o200k_base)",
+        ),
         (),
         {"images": images, "base64_characters": encoded},
     )

@@ -187,6 +187,7 @@ class Scene:
             frozenset(protect),
             ("told" if summarizer else "stub") if spec and spec.uses_summarizer else "",
             recorded,
+            defaults={option.name: option.default for option in spec.options} if spec else {},
         )
         return Judged(trace, measured, situation, find(trace, measured, situation))
 

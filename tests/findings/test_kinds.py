@@ -73,6 +73,17 @@ def test_a_compaction_near_the_end_of_a_session_never_pays_back(scene: Scene) ->
     assert early.known("m3.unpaid_compactions") < early.known("m8.compactions")
 
 
+def test_no_compaction_is_advised_only_where_it_fits_and_is_cheaper(scene: Scene) -> None:
+    """A compaction that did not pay is no reason to send requests that the window refuses."""
+    messages = growing(scene, 40)
+    failing = scene.judge(messages, history="write-back", summarizer=Told(GOOD))
+    assert (scene.judge(messages, "none").value("m1.overshoot_turns") or 0) > 0
+    assert "--compactor none" not in failing.finding("never-pays-back").advice
+    fits = scene.judge(growing(scene, 27), history="write-back", summarizer=Told(GOOD))
+    assert (fits.value("m3.cost_share_of_uncompacted") or 0) > 1
+    assert "--compactor none" in fits.finding("never-pays-back").advice
+
+
 def test_without_measures_there_are_no_findings(scene: Scene) -> None:
     """``--measures none`` asks for nothing and gets nothing; one measure brings only its own kinds."""
     messages = growing(scene)
