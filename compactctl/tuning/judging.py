@@ -77,10 +77,13 @@ def values_of(rows: Sequence[Sequence[Row]], objective: Objective) -> list[list[
 
 
 def _lacking(rows: Sequence[Sequence[Row]], name: str) -> set[int]:
-    key = key_named(name)
-    return {
-        at for point in rows for at, row in enumerate(point) if name not in row or amount_of(key, row[name]) is None
-    }
+    found = {at for point in rows for at, row in enumerate(point) if name not in row}
+    if len(found) < len(rows[0]):  # of a measure that was not computed nothing need be loaded
+        key = key_named(name)
+        found |= {
+            at for point in rows for at, row in enumerate(point) if name in row and amount_of(key, row[name]) is None
+        }
+    return found
 
 
 def _measured(rows: Sequence[Sequence[Row]], name: str) -> bool:
@@ -88,11 +91,11 @@ def _measured(rows: Sequence[Sequence[Row]], name: str) -> bool:
 
 
 def _why_not(rows: Sequence[Sequence[Row]], name: str) -> str:
-    key = key_named(name)
-    for point in rows:
-        for row in point:
-            if name in row and amount_of(key, row[name]) is None:
-                return f"{name}: {lack_of(key, row[name])}"
+    held = [row[name] for point in rows for row in point if name in row]
+    key = key_named(name) if held else None
+    for measured in held:
+        if key is not None and amount_of(key, measured) is None:
+            return f"{name}: {lack_of(key, measured)}"
     return f"{name} was not computed (--measures)"
 
 
