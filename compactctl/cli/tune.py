@@ -159,7 +159,8 @@ def tune(
         return problems([*account.problems, *errors], statuses)
     shown = _part_of(made, numbers)
     ids = [session.id for session in sessions]
-    result = decide(shown, rows, ids, numbers.index(present), seed=seed, prefer=preferred, tolerance=tolerance)
+    at = numbers.index(present)
+    result = decide(shown, rows, ids, at, seed=seed, prefer=preferred, tolerance=tolerance, history=setup.mode)
     # Points are lacking only where something ended early, which is a status or an error.
     complete = not lacking
     options = [points[number] for number in numbers]
