@@ -147,7 +147,7 @@ def tune(
     bill(settings, quiet=quiet)
     if not settings["fallback"] and found.failures:
         errors.append(SummarizerError(failed_summaries(found.failures)))
-    if not found.sessions and not account.problems and not errors:
+    if not found.sessions and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to tune on; name a transcript"))
     sessions, numbers, rows = found.whole()
     nothing = not rows or present not in numbers
