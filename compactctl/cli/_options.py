@@ -86,10 +86,15 @@ VerboseReplay = Annotated[
 
 
 def resolved(
-    flags: Mapping[str, Any], config: str | None, no_config: bool, assignments: list[str] | None = None
+    flags: Mapping[str, Any],
+    config: str | None,
+    no_config: bool,
+    assignments: list[str] | None = None,
+    *,
+    quiet: bool = False,
 ) -> Resolved:
     """Bring flags, environment and the settings file together, and run nobody's code; raises SettingsError."""
-    return _resolved(flags, config, no_config, assignments)[0]
+    return _resolved(flags, config, no_config, assignments, quiet)[0]
 
 
 def resolved_for_replay(
@@ -105,12 +110,12 @@ def resolved_for_replay(
     Options that a file gives to its own compactor are left out where another one was asked for, which is said. A user's
     compactor is loaded to find out. Raises SettingsError.
     """
-    settings, its_own = _resolved(flags, config, no_config, assignments)
+    settings, its_own = _resolved(flags, config, no_config, assignments, quiet)
     return _without_foreign(settings, its_own, quiet)
 
 
 def _resolved(
-    flags: Mapping[str, Any], config: str | None, no_config: bool, assignments: list[str] | None
+    flags: Mapping[str, Any], config: str | None, no_config: bool, assignments: list[str] | None, quiet: bool
 ) -> tuple[Resolved, str]:
     """Give the settings, and the compactor that the settings file gives its options to."""
     path = None if no_config else find_settings(config)
@@ -120,6 +125,9 @@ def _resolved(
     own = bool(config) and path is not None and not path.resolve().is_relative_to(Path.cwd().resolve())
     settings = replace(settings, trusted=own)
     _refuse_untrusted(settings)
+    if path is not None and not config and path.parent != Path.cwd():
+        # Who works in a directory without such a file may not know of it.
+        note(f"settings from {path} (--no-config leaves them out)", quiet=quiet)
     return settings, str(table.get("compactor", setting_named("compactor").default))
 
 

@@ -67,7 +67,11 @@ def input_notes(account: Account, sessions: Iterable[Told], *, quiet: bool = Fal
 
 
 def tell_left_out(account: Account, *, quiet: bool = False, verbose: bool = False) -> None:
-    """Write how many files gave no session and why; ``verbose`` names the first ones of each reason."""
+    """Write how many files gave no session and why, and name them where they are few.
+
+    ``verbose`` names the first ones of each reason where they are many, too.
+    """
+    verbose = verbose or all(len(account.examples.get(why, ())) == count for why, count in account.ignored.items())
     for reason, count in sorted(account.ignored.items()) if verbose else ():
         named = account.examples.get(reason, [])
         more = f" and {count - len(named):,} more" if named and count > len(named) else ""

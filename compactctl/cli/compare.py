@@ -82,7 +82,7 @@ def compare(
     """
     if not paths:
         raise UsageError("compare needs at least one transcript: a file, a directory, a pattern, or - for stdin")
-    settings = opt.resolved(flags, config, no_config, set)
+    settings = opt.resolved(flags, config, no_config, set, quiet=quiet)
     wanted = decision_targets("compare", format, output)
     chosen = compactor or [settings["compactor"]]
     setups = rivals(chosen, settings, quiet=quiet)

@@ -45,7 +45,8 @@ def show(
         check_settings(settings)
         rows |= {f"set.{name}": (value.value, value.origin) for name, value in settings.options.items()}
     else:
-        settings = opt.resolved_for_replay({}, config, no_config, set)
+        # What was said of the file is not said a second time.
+        settings = opt.resolved_for_replay({}, config, no_config, set, quiet=True)
         setup = setup_of(settings)
         origins = {
             option.name: value.origin for name, value in settings.options.items() if (option := setup.spec.option(name))

@@ -39,7 +39,7 @@ def inspect(
     """
     if not paths:
         raise UsageError("inspect needs at least one transcript: a file, a directory, a pattern, or - for stdin")
-    settings = opt.resolved({"window": window, "jobs": jobs}, config, no_config)
+    settings = opt.resolved({"window": window, "jobs": jobs}, config, no_config, quiet=quiet)
     wanted = decision_targets("inspect", format, output)
     account = Account()
     documents: list[dict[str, Any]] = []

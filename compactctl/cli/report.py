@@ -71,7 +71,7 @@ def report(
       compactctl report --format markdown >> "$GITHUB_STEP_SUMMARY"
       compactctl report --records-dir ~/.harness9/compaction_records
     """
-    settings = opt.resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config)
+    settings = opt.resolved({"state_dir": state_dir, "records_dir": records_dir}, config, no_config, quiet=quiet)
     kept = settings["state_dir"], settings["records_dir"]
     wanted = targets(format, [name for name in output or () if not name.endswith("/")])
     sites = [Path(name) for name in output or () if name.endswith("/")]

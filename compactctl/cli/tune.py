@@ -147,7 +147,7 @@ def tune(
     bill(settings, quiet=quiet)
     if not settings["fallback"] and found.failures:
         errors.append(SummarizerError(failed_summaries(found.failures)))
-    if not found.sessions and not account.problems and not errors:
+    if not found.sessions and not account.problems and not errors and not statuses:
         errors.append(NothingMatchedError("no session to tune on; name a transcript"))
     sessions, numbers, rows = found.whole()
     nothing = not rows or present not in numbers
@@ -159,7 +159,8 @@ def tune(
         return problems([*account.problems, *errors], statuses)
     shown = _part_of(made, numbers)
     ids = [session.id for session in sessions]
-    result = decide(shown, rows, ids, numbers.index(present), seed=seed, prefer=preferred, tolerance=tolerance)
+    at = numbers.index(present)
+    result = decide(shown, rows, ids, at, seed=seed, prefer=preferred, tolerance=tolerance, history=setup.mode)
     # Points are lacking only where something ended early, which is a status or an error.
     complete = not lacking
     options = [points[number] for number in numbers]

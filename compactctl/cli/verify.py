@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from compactctl.store.problems import Level, Problem
     from compactctl.store.repair import RepairStep
     from compactctl.store.verify import Verified
+
+# So many sessions are named in one line.
+_MOST_NAMED = 20
 
 
 def verify(
@@ -43,7 +47,8 @@ def verify(
     """Check that every record parses and every offloaded file is there as it was written; changes nothing.
 
     Levels: info is what a crash may leave, a warning wants a look, an error is damage and exit status 1. Sessions that
-    are being written are not checked (exit status 6). No cure for damage: replay the session again.
+    are being written are not checked (exit status 6). What is damaged stays so, whatever is replayed after it: remove
+    such a session with gc and replay it again.
 
     \b
       compactctl verify                       the whole store
@@ -70,7 +75,8 @@ def verify(
         print(f"{done} of {len(steps)} repairs done", file=sys.stderr)
     found = check(store, chosen, wait)
     _answer(as_json, found, steps)
-    return _status(found, store)
+    flags = (("--state-dir", state_dir), ("--records-dir", records_dir))
+    return _status(found, store, [f"{name} {quote(str(path))}" for name, path in flags if path is not None])
 
 
 def _confirm(yes: bool) -> None:
@@ -82,7 +88,7 @@ def _confirm(yes: bool) -> None:
         raise NotConfirmedError("nothing was repaired")
 
 
-def _status(found: Verified, store: Store) -> int:
+def _status(found: Verified, store: Store, flags: Sequence[str]) -> int:
     from compactctl.store.problems import Level
 
     if found.busy:
@@ -91,8 +97,25 @@ def _status(found: Verified, store: Store) -> int:
     if errors:
         different = sum(alike[0].level is Level.ERROR for alike in grouped(found.problems))
         places = quantity(errors, "place") + (f" ({different} different)" if different < errors else "")
-        raise BudgetError(f"{str(store.layout.state_dir)!r} is damaged in {places}: replay those sessions again")
+        raise BudgetError(f"{str(store.layout.state_dir)!r} is damaged in {places}: {_cure(found, flags)}")
     return 0
+
+
+def _cure(found: Verified, flags: Sequence[str]) -> str:
+    """Say what makes the store whole: old records stay as they are and name what is lost, whatever is replayed."""
+    parts = ["do by hand what the errors say, move it away or remove it"] if found.by_hand else []
+    ours = [name for name in found.damaged if name not in found.recorded]
+    if ours:
+        named = " ".join(quote(name) for name in ours[:_MOST_NAMED])
+        more = f" (and {len(ours) - _MOST_NAMED:,} more, see --json)" if len(ours) > _MOST_NAMED else ""
+        then = "then " if parts else ""
+        parts.append(
+            f"{then}do `{' '.join(('compactctl gc', named, *flags))}`{more} and replay again what that removed"
+        )
+    if found.recorded:
+        few = quantity(len(found.recorded), "session has", "sessions have")
+        parts.append(f"{few} records of harness9, which no replay writes again: take them from a copy")
+    return "; ".join(parts)
 
 
 def _answer(as_json: bool, found: Verified, steps: Sequence[RepairStep]) -> None:
@@ -112,6 +135,7 @@ def _answer(as_json: bool, found: Verified, steps: Sequence[RepairStep]) -> None
             "problems": [problem.to_json() for problem in found.problems],
             "repairs": [step.to_json() for step in steps],
             "busy": found.busy,
+            "damaged_sessions": found.damaged,
         }
         print(encode(root_document("verify", {}, [], **more), indent=True).decode())
         return

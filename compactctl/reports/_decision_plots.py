@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 
 from compactctl.reports._pictures import _figure, curves_figure, label
@@ -20,14 +21,19 @@ from compactctl.reports._tuning_text import failing_cells, heat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Each has 3:1 or more against white, and a shape of its own.
 _FRONT, _DOMINATED, _FAILS, _CHOSEN, _PRESENT = "#1f4e9c", "#8a8f98", "#c0261c", "#2f7d4f", "#111111"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-# So much of a title fits over one panel.
+# So much of a title fits over one panel, and so much of the smaller words over its axes.
 _TITLE_CHARACTERS = 48
 _REASON_CHARACTERS = 3 * _TITLE_CHARACTERS
+_WORDS_CHARACTERS = 52
+_UNBROKEN = "\u00a0"
+# So many steps between ticks keep the longest labels apart.
+_STEPS = 5
 
 
 def tuning_figure(document: Mapping[str, Any]) -> Figure:
@@ -90,12 +96,35 @@ def _pareto(axes: Axes, document: Mapping[str, Any], across: Mapping[str, Any], 
                 *_xy(wanted, across, up), s=size, facecolors="none", edgecolors=colour, linewidths=1.6, label=name
             )
     axes.set_xlabel(f"{objective_name(across)} ({across['key']}), {across['better']} is better")
-    axes.set_ylabel(f"{objective_name(up)} ({up['key']}), {up['better']} is better")
-    axes.xaxis.set_major_formatter(lambda value, _: objective_words(across, value))
-    axes.yaxis.set_major_formatter(lambda value, _: objective_words(up, value))
-    # A frame that lets nothing shine through, where a point may lie under it.
-    axes.legend(frameon=True, framealpha=1, edgecolor="#8a8f98")
+    # In two lines, since the height of a panel is less than its width.
+    axes.set_ylabel(f"{objective_name(up)} ({up['key']})\n{up['better']} is better")
+    for axis, objective, values in zip((axes.xaxis, axes.yaxis), (across, up), _xy(points, across, up), strict=True):
+        _ticks(axis, objective, values)
+    _legend_above(axes)
     axes.grid(alpha=0.3)
+
+
+def _ticks(axis: Axis, objective: Mapping[str, Any], values: Sequence[float]) -> None:
+    """Set few ticks, with as many digits as tell them apart and no more: longer labels would run into each other."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    span = max(values, default=0) - min(values, default=0)
+    digits = max(0, -math.floor(math.log10(span / _STEPS))) if span > 0 else 2
+
+    def words(value: float, _: int | None) -> str:
+        if objective["key"] == "tokens":
+            return objective_words(objective, value)
+        if objective["key"] == "m3.cost_usd":
+            return f"${value:,.{2 if digits == 1 else digits}f}"
+        return f"{value * 100:.{max(0, digits - 2)}f}%"
+
+    axis.set_major_locator(MaxNLocator(_STEPS, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(words))
+
+
+def _legend_above(axes: Axes) -> None:
+    """Put the legend above the axes, where no point can lie under it."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=3, columnspacing=1.2)
 
 
 def _xy(
@@ -112,7 +141,8 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
     drawn = axes.imshow(cells, aspect="auto", origin="lower", cmap="viridis_r" if lower else "viridis")
     # What is impossible together was not replayed; the hatch tells it from a light cell.
     axes.patch.set(facecolor="#eceef1", hatch="//", edgecolor="#c4c8cf")
-    figure.colorbar(drawn, ax=axes, format=lambda value, _: objective_words(objective, value))
+    bar = figure.colorbar(drawn, ax=axes)
+    _ticks(bar.ax.yaxis, objective, [cell for row in cells for cell in row if cell == cell])
     for values, put, name in (
         (across["values"], axes.set_xticks, across["name"]),
         (down["values"], axes.set_yticks, down["name"]),
@@ -129,17 +159,17 @@ def _heat_map(axes: Axes, figure: Figure, document: Mapping[str, Any], objective
     flat = set(flat_points(document))
     chosen = document["recommendation"]["number"]
     told = [
-        averaged_words(document),
         _marked(axes, document, lambda p: p["present"], "ring: present", (110, "o", ("white", _PRESENT)[lower])),
         _marked(axes, document, lambda p: p["number"] == chosen, "square: recommended", (190, "s", _CHOSEN)),
         _marked(axes, document, lambda p: p["number"] in flat, "dots: the flat region", (14, "o", "black"), "white"),
         "x: fails a gate" if failing else "",
         "hatched: not possible" if sum(map(len, cells)) > len(failing) + known else "",
     ]
-    axes.set_title(
-        label(f"{objective_name(objective)} ({objective['key']})") + "\n" + label("; ".join(filter(None, told))),
-        fontsize=9,
-    )
+    title = f"{objective_name(objective)} ({objective['key']})"
+    # A sign and what it means stay in one line.
+    whole = [averaged_words(document), *(words.replace(" ", _UNBROKEN) for words in told)]
+    lines = wrap("; ".join(filter(None, whole)), _WORDS_CHARACTERS)
+    axes.set_title("\n".join(label(line.replace(_UNBROKEN, " ")) for line in (title, *lines)), fontsize=9, loc="left")
 
 
 def _marked(
@@ -193,7 +223,7 @@ def _effect(axes: Axes, document: Mapping[str, Any], at: int) -> None:
     axes.set_xticks(places[::step], [value_words(value) for value in effect["values"][::step]])
     axes.set_xlabel(label(effect["name"]))
     axes.set_ylabel("level / its largest, others equal")
-    axes.legend(frameon=True, framealpha=1, edgecolor="#8a8f98")
+    _legend_above(axes)
     axes.grid(axis="y", alpha=0.3)
 
 

@@ -70,7 +70,7 @@ _LINES: tuple[tuple[str, tuple[tuple[str, Say], ...]], ...] = (
         "M4 summarizer",
         (
             ("m4.summarizer_calls", _count("call")),
-            ("m4.summary_input_tokens", _tokens("tokens read")),
+            ("m4.summary_input_tokens", _tokens("real tokens read")),
             ("m4.cost_share", _share("of the cost")),
             ("m4.avoidable_calls", _count("avoidable", "avoidable")),
         ),

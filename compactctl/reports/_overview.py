@@ -19,6 +19,7 @@ SEVERITIES = ("error", "warn", "info")
 MEASURES = "compactctl.measures"
 COST, BOUND_COST, SUMMARIZER_SHARE = "m3.cost_usd", "m3.uncompacted_cost_usd", "m4.cost_share"
 SENT, SENT_SHARE = "m2.tokens_sent", "m2.share_of_uncompacted"
+READ, WRITTEN = "m4.summary_input_tokens", "m4.summary_output_tokens"
 
 Session = Mapping[str, Any]
 
@@ -133,6 +134,27 @@ def unit_of(sessions: Sequence[Session]) -> str:
     ('session', 'run')
     """
     return "run" if len({session["session_id"] for session in sessions}) < len(sessions) else "session"
+
+
+def runs_added(sessions: Sequence[Session]) -> str:
+    """Say that totals add up runs which stand for one another; empty where each session is there once.
+
+    >>> runs_added([{"session_id": "a"}, {"session_id": "a"}, {"session_id": "b"}])
+    'totals over 3 runs of 2 sessions: runs of one session are alternatives, and each is counted'
+    >>> runs_added([{"session_id": "a"}, {"session_id": "b"}])
+    ''
+    """
+    if unit_of(sessions) == "session":
+        return ""
+    number = len({session["session_id"] for session in sessions})
+    over = f"{quantity(len(sessions), 'run')} of {quantity(number, 'session')}"
+    return f"totals over {over}: runs of one session are alternatives, and each is counted"
+
+
+def totals_words(sessions: Sequence[Session], words: str) -> str:
+    """Put before totals in one line what they are over, where runs are added up."""
+    over = runs_added(sessions)
+    return f"{over}; {words}" if over else words
 
 
 def cost_words(sessions: Sequence[Session]) -> str:

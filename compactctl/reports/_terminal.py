@@ -10,12 +10,16 @@ from compactctl.model import Tier
 from compactctl.reports._figures import figures
 from compactctl.reports._notices import notices
 from compactctl.reports._overview import (
+    READ,
+    WRITTEN,
     cost_words,
     coverage,
+    figure,
     finding_groups,
     header,
     peak_words,
     run_words,
+    runs_added,
     sent_words,
     tier_rows,
     total,
@@ -122,7 +126,11 @@ def _totals(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSessi
     files = total(sessions, "offloaded_files") or 0
     taken = total(sessions, "offloaded_bytes") or 0
     by = f": {shown}{more}" if shown else ""
-    paper.wrapped(f"{quantity(files, 'tool result')} offloaded, each counted once, {size(taken)}{by}", "  ")
+    over = runs_added(sessions)
+    if over:
+        paper.wrapped(over, "  ")
+    once = "each counted once a run" if over else "each counted once"
+    paper.wrapped(f"{quantity(files, 'tool result')} offloaded, {once}, {size(taken)}{by}", "  ")
     failures = total(sessions, "offload_failures") or 0
     if failures:
         paper.line(f"  {quantity(failures, 'compaction')} in which an offload failed", "error")
@@ -134,10 +142,26 @@ def _totals(sessions: Sequence[Mapping[str, Any]], details: Sequence[StoredSessi
 def summary_words(sessions: Sequence[Mapping[str, Any]]) -> str:
     """Give what the summarizer was asked, in one sentence."""
     calls, failed = total(sessions, "summarizer_calls"), total(sessions, "summarizer_failures") or 0
-    read, written = total(sessions, "summary_input_tokens"), total(sessions, "summary_output_tokens")
+    kind, read, written, how = _summary_tokens(sessions)
     lost = f", {failed:,} failed" if failed else ""
     asked = "summarizer calls: n/a" if calls is None else quantity(calls, "summarizer call")
-    return f"{asked}{lost}: {tokens(read)} tokens read, {tokens(written)} written"
+    return f"{asked}{lost}: {tokens(read)} {kind}tokens read, {tokens(written)} written{how}"
+
+
+def _summary_tokens(sessions: Sequence[Mapping[str, Any]]) -> tuple[str, float | None, float | None, str]:
+    """Give what the summarizers read and wrote between the words that say in which tokens: real ones, as they cost.
+
+    Where a run that asked a summarizer did not compute them, the records' own: a sum of both would be neither.
+    """
+    known = [session for session in sessions if session["summary_input_tokens"] is not None]
+    asking = [session for session in known if session["summarizer_calls"]]
+    if all(figure(session, READ) is not None for session in asking):
+        read, written = (sum(figure(session, key) or 0 for session in known) for key in (READ, WRITTEN))
+        return "real ", read if known else None, written if known else None, ""
+    read, written = (
+        sum(session[key] for session in known) for key in ("summary_input_tokens", "summary_output_tokens")
+    )
+    return "", read, written, " (decision tokens, or a model's own count)"
 
 
 def finding_lines(sessions: Sequence[Mapping[str, Any]], paper: Paper) -> None:

@@ -32,6 +32,7 @@ from compactctl.reports._overview import (
     run_words,
     sent_words,
     tier_rows,
+    totals_words,
     unit_of,
     worst_first,
 )
@@ -166,7 +167,7 @@ def _whole(document: Mapping[str, Any], *, every: bool = False) -> Whole:
             "gaps": coverage(sessions),
             "unit": unit_of(sessions),
             "order": WORST_FIRST,
-            "summaries": f"{summary_words(sessions)}; {cost_words(sessions)}",
+            "summaries": totals_words(sessions, f"{summary_words(sessions)}; {cost_words(sessions)}"),
             "detailed": bool(document.get("details", ())),
             "omitted": any(session.get("text_omitted") for session in sessions),
         },

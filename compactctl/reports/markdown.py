@@ -23,6 +23,7 @@ from compactctl.reports._overview import (
     header,
     real_reduction,
     tier_rows,
+    totals_words,
     unit_of,
     worst_first,
 )
@@ -72,7 +73,8 @@ def render(document: Mapping[str, Any]) -> bytes:
     lines = [f"## compactctl {text(document['tool_version'])}: {quantity(len(sessions), unit_of(sessions))}", ""]
     lines += [f"- {name}: {text(value)}" for name, value in header(document)]
     lines += ["", *_findings(sessions), *_session_table(sessions), "", *_tier_table(sessions), ""]
-    lines += [f"{text(summary_words(sessions))}; {text(cost_words(sessions))}.", ""]
+    told = totals_words(sessions, f"{summary_words(sessions)}; {cost_words(sessions)}")
+    lines += [f"{text(told)}.", ""]
     if len(sessions) == 1:
         lines += _compactions(sessions[0])
     lines += _coverage(sessions)

@@ -369,7 +369,7 @@ def store_error(path: str, exc: OSError) -> StoreError:
     """Give the error that a user sees for an error of the system."""
     if exc.errno == errno.ELOOP:
         return UnsafeStoreError(
-            f"{path!r} is a symbolic link, which the store does not follow: name the real directory"
+            f"{path!r} is a symbolic link, which the store does not follow: move it away, or name the real directory"
         )
     if exc.errno == errno.ENOTDIR:
         return UnsafeStoreError(f"{path!r} is a link or not a directory, which the store does not follow: move it away")

@@ -37,7 +37,11 @@ _CHECKS = ((TURNS, check_turns), (RECORDS, check_records), (MEMORIES, check_memo
 
 @dataclass(slots=True)
 class Verified:
-    """What verify looked at and found; ``busy`` sessions are being written and were not looked at."""
+    """What verify looked at and found; ``busy`` sessions are being written and were not looked at.
+
+    ``damaged`` are the stored names of the sessions with an error, ``recorded`` those of them with records of harness9,
+    which no replay writes again. ``by_hand`` says that an error names something which no command takes away.
+    """
 
     sessions: int = 0
     runs: int = 0
@@ -47,6 +51,9 @@ class Verified:
     bytes: int = 0
     problems: list[Problem] = field(default_factory=list)
     busy: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    recorded: list[str] = field(default_factory=list)
+    by_hand: bool = False
 
     def count(self, level: Level) -> int:
         """How many problems of a level there are."""
@@ -56,6 +63,11 @@ class Verified:
         """Note a problem."""
         where = (line.number, line.offset) if line is not None else (None, None)
         self.problems.append(Problem(level, path, text, *where))
+
+    def say_by_hand(self, path: str, text: str) -> None:
+        """Note damage that a person has to take away; the text says so."""
+        self.by_hand = True
+        self.say(Level.ERROR, path, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +86,29 @@ def verify(store: Store, sessions: Iterable[str] | None = None, wait: float | No
         notes = written_down(store.layout)
     except StoreError as exc:
         notes = {}
-        found.say(Level.ERROR, store.layout.room_path(TRASH), str(exc))
+        found.say_by_hand(store.layout.room_path(TRASH), str(exc))
     if sessions is None:
         names: Iterable[str] = sorted(store.layout.names() | notes.keys())
         _check_rooms(store, found)
     else:
         names = dict.fromkeys(name for session in sessions for name in store.resolve(session))
     for name in names:
+        before, seen = len(found.problems), None
         try:
-            _check_in_peace(store, name, notes.get(name), found, wait)
+            seen = _check_in_peace(store, name, notes.get(name), found, wait)
         except LockedError:
             found.busy.append(name)
         except StoreError as exc:
-            found.say(Level.ERROR, name, str(exc))
+            found.say_by_hand(name, str(exc))
+        if any(problem.level is Level.ERROR for problem in found.problems[before:]):
+            found.damaged.append(name)
+            if seen is not None and ("" in seen.runs or (store.layout.records_dir is not None and not seen.runs)):
+                found.recorded.append(name)
     found.problems.sort(key=lambda problem: list(Level).index(problem.level), reverse=True)
     return found
 
 
-def _check_in_peace(store: Store, name: str, note: Deletion | None, found: Verified, wait: float | None) -> None:
+def _check_in_peace(store: Store, name: str, note: Deletion | None, found: Verified, wait: float | None) -> SeenSession:
     """Check a session under a shared lock; where it has never been locked, make sure that this stayed so."""
     while True:
         before = len(found.problems)
@@ -108,7 +125,7 @@ def _check_in_peace(store: Store, name: str, note: Deletion | None, found: Verif
             found.sessions += 1
             found.runs += len(seen.runs)
             found.records += sum(run.records for run in seen.runs.values())
-            return
+            return seen
         del found.problems[before:]
 
 
@@ -177,9 +194,9 @@ def _check_entry(home: Dir, name: str, found: Verified) -> None:
         return
     path = home.label(name)
     if not stat.S_ISREG(entry.st_mode):
-        found.say(Level.ERROR, path, "is not a regular file")
+        found.say_by_hand(path, "is not a regular file: move it away")
     elif entry.st_uid != os.geteuid():
-        found.say(Level.ERROR, path, "belongs to another user")
+        found.say_by_hand(path, "belongs to another user: move it away")
     elif stat.S_IMODE(entry.st_mode) & ~FILE_MODE:
         found.say(Level.WARNING, path, f"is open to others (mode {stat.S_IMODE(entry.st_mode):04o})")
     if name.startswith(TMP):
@@ -233,7 +250,7 @@ def _facts(home: Dir, name: str, found: Verified) -> FileFacts | None:
         finally:
             home.fs.close(fd)
     except StoreError as exc:
-        found.say(Level.ERROR, home.label(name), str(exc))
+        found.say_by_hand(home.label(name), str(exc))
         return None
     _check_entry(home, name, found)
     found.files += 1
@@ -283,7 +300,7 @@ def _check_rooms(store: Store, found: Verified) -> None:
                     _check_mode(home, found)
                     _check_room(room, home, found)
         except StoreError as exc:
-            found.say(Level.ERROR, store.layout.room_path(room), str(exc))
+            found.say_by_hand(store.layout.room_path(room), str(exc))
 
 
 def _check_room(room: str, home: Dir, found: Verified) -> None:
@@ -292,7 +309,7 @@ def _check_room(room: str, home: Dir, found: Verified) -> None:
             _check_entry(home, name, found)
             data = home.read(name)
             if not name.startswith(TMP) and data is not None and blob_content(data) is None:
-                found.say(Level.ERROR, home.label(name), "is damaged: its content is not what its hash says")
+                found.say_by_hand(home.label(name), "is damaged: its content is not what its hash says; remove it")
         elif room in LOGS and JSONL not in name:
             found.say(Level.WARNING, home.label(name), "is none of the store's files")
         elif room in (LOCKS, TRASH):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from compactctl.ports import HistoryMode
 from compactctl.tuning.effects import Effect, effects_of
 from compactctl.tuning.figures import Amount, Objective, taken
 from compactctl.tuning.gates import Gate, Row, gate_value, gates_left_out, gates_of
@@ -60,8 +61,9 @@ def decide(
     seed: int,
     prefer: Prefer = Prefer.COST,
     tolerance: float = TOLERANCE,
+    history: HistoryMode = HistoryMode.VIEW,
 ) -> Result:
-    """Judge all points; ``rows`` are the figures of each point in each session.
+    """Judge all points; ``rows`` are the figures of each point in each session, replayed in a mode of history.
 
     ``present`` may be a number beyond the grid's points: the present setting, when no point of the grid is it.
     """
@@ -77,7 +79,7 @@ def decide(
     advised: dict[str, list[str]] = {}
     for gate in gates:
         if gate.note:
-            advised.setdefault(gate.advice(tuned[passing.number]), []).append(gate.note)
+            advised.setdefault(gate.advice(tuned[passing.number], history), []).append(gate.note)
     notes += [f"{'; '.join(told)}; {advice}" for advice, told in advised.items()]
     notes += gates_left_out(gates, tuned)
     notes += [parts.note] if parts.note else []

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compactctl.context.words import quantity
 from compactctl.measures._spec import Measured
+from compactctl.ports import HistoryMode
 from compactctl.tuning.figures import FAILED
 
 # Figures of one replay; of one point, a row for each session.
@@ -16,6 +18,7 @@ _UNDERESTIMATE = 1.1
 # Where truncated views hold next to nothing, the ratio to what is always sent beside them says nothing of the meter.
 _NONSENSE = 10
 SPIRAL = 3
+_IDLE = "m8.no_progress"
 SPIRALS = "m8.spiral"  # a session counts where its longest chain is a spiral
 
 
@@ -43,8 +46,8 @@ class Gate:
         slack = f", up to {self.limit:g} pass" if self.limit > self.least else ""
         return f"no setting that passes the other gates is free of {self.name}: the least is {self.least:g}{slack}"
 
-    def advice(self, rows: Sequence[Row]) -> str:
-        """Say what may help where the sessions of a point exceed it."""
+    def advice(self, rows: Sequence[Row], history: HistoryMode = HistoryMode.VIEW) -> str:
+        """Say what may help where the sessions of a point exceed it, replayed in a mode of history."""
         if self.key in (FAILED, OVERSHOOT):
             beyond = [row for row in rows if row[self.key].value]
             ratios = [row[_ESTIMATE].value for row in beyond if _ESTIMATE in row]
@@ -60,7 +63,18 @@ class Gate:
                 "thresholds do not cause them: try a compactor that keeps calls and results together, such as "
                 "progressive-safe"
             )
-        return "each compaction frees too little: try a smaller tail, or thresholds that are further apart"
+        return _against_spirals(rows, history)
+
+
+def _against_spirals(rows: Sequence[Row], history: HistoryMode) -> str:
+    """Say what the finding of a spiral says, and that compactions free too little only where they do."""
+    ways = "leave more room: keep less (a smaller tail), or compact harder earlier (a lower full threshold)"
+    if history is HistoryMode.VIEW:
+        ways = "each turn compacts the history afresh: let a compaction become the history (--history write-back)"
+    chained = [row for row in rows if SPIRALS in row and (row[SPIRALS].value or 0) >= SPIRAL]
+    idle = sum(row[_IDLE].value or 0 for row in chained if _IDLE in row)
+    little = f"{quantity(idle, 'compaction')} in these sessions freed too little: offload more, or keep less"
+    return f"{ways}; {little}" if idle else ways
 
 
 _GATES = (

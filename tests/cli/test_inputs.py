@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,35 @@ def test_what_could_not_be_read_is_told(name: str, folder: Path, command: Comman
     assert "left out: 1 no message: in/empty.jsonl\n" in told.err
     assert "left out: 1 no transcript: in/noise.jsonl\n" in told.err
     assert "left out" not in command(*COMMANDS[name], "-q").err
+
+
+@pytest.mark.parametrize("line", [("replay", "in", "-n"), ("inspect", "in")])
+def test_few_files_are_named_without_being_asked_for(line: tuple[str, ...], folder: Path, command: Command) -> None:
+    """Commands that show sessions one by one name left out files as the others do, and of many only with --verbose."""
+    told = command(*line)
+    assert "left out: 1 no message: in/empty.jsonl\n" in told.err
+    assert "left out: 1 no transcript: in/noise.jsonl\n" in told.err
+    for name in "abc":
+        (folder / f"{name}.txt").write_text("nothing\n")
+    assert "left out: 1 no message, 4 no transcript (--verbose names the first)" in command(*line).err
+    assert "left out: 4 no transcript: in/a.txt, in/b.txt, in/c.txt and 1 more" in command(*line, "-v").err
+
+
+@pytest.mark.parametrize("name", ["check", "tune", "compare", "replay"])
+def test_an_early_interrupt_is_no_lack_of_sessions(
+    name: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C before the first session is status 130, and nobody is told to name a transcript."""
+
+    def interrupted(*arguments: object, **keywords: object) -> Iterator[object]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(f"compactctl.cli.{name}.each_session", interrupted)
+    told = command(*(COMMANDS | {"replay": ("replay", "in", "-n")})[name])
+    assert told.status == 130
+    assert "interrupted" in told.err
+    assert "no session" not in told.err
 
 
 @pytest.mark.parametrize("name", ["check", "tune", "compare"])

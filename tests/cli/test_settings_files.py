@@ -28,6 +28,41 @@ def test_a_pyproject_is_found_however_it_is_written(command: Command, content: s
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        ("replay", "s.jsonl"),
+        ("compare", "s.jsonl"),
+        ("tune", "s.jsonl", "--grid", "soft=0.7", "-n"),
+        ("check", "s.jsonl"),
+        ("inspect", "s.jsonl"),
+        ("report",),
+        ("verify",),
+        ("gc", "-n", "--all"),
+        ("config", "show"),
+    ],
+)
+def test_a_settings_file_of_a_directory_above_is_named(
+    command: Command, samples: Path, monkeypatch: pytest.MonkeyPatch, line: tuple[str, ...]
+) -> None:
+    """Whoever works below a settings file is told once on stderr that it counts; beside it, or under -q, nobody is."""
+    above = Path("compactctl.toml").resolve()
+    above.write_text('set = {soft = 0.72}\nbudgets = [{measure = "m5.faults", max = 0}]\n')
+    below = Path("below").resolve()
+    below.mkdir()
+    for place in (above.parent, below):
+        (place / "s.jsonl").write_bytes((samples / SHORT).read_bytes())
+        assert command("replay", place / "s.jsonl", "--state-dir", place / ".compactctl", "-q").err == ""
+    words = f"settings from {above} (--no-config leaves them out)"
+
+    assert "settings from" not in command(*line).err
+    monkeypatch.chdir(below)
+    assert command(*line).err.count(words) == 1
+    assert words not in command(*line, "--no-config").err
+    if line[0] not in ("verify", "gc", "config"):
+        assert words not in command(*line, "-q").err
+
+
+@pytest.mark.parametrize(
     "content", ["# see [tool.compactctl]\n", "[tool.compactctl-lint]\nx = 1\n", "x = 'compactctl'\n"]
 )
 def test_a_pyproject_that_only_names_us_hides_no_settings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,6 +23,7 @@ from compactctl.store import open_store
 
 Replayed = tuple[Path, dict[str, Any]]
 Report = Callable[..., bytes]
+Command = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 def by_id(document: dict[str, Any]) -> dict[str, Any]:
@@ -36,6 +38,31 @@ def test_report_says_what_replay_said(replayed: Replayed, report: Report) -> Non
     assert by_id(told) == by_id(replayed[1])
     assert told["settings"] == replayed[1]["settings"]
     assert told["settings_hash"] == replayed[1]["settings_hash"]
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+def test_summarizer_tokens_are_those_that_its_cost_follows_from(replayed: Replayed, report: Report, form: str) -> None:
+    """What a report says the summarizer read and wrote is what M4 says, in real tokens."""
+    key = "summary_input_tokens"
+    ident, session = next(
+        (ident, session)
+        for ident, session in by_id(replayed[1]).items()
+        if tokens(session["measures"][f"m4.{key}"]["value"]) != tokens(session[key])
+    )
+    read, written = (session["measures"][f"m4.summary_{way}_tokens"]["value"] for way in ("input", "output"))
+
+    assert f": {tokens(read)} real tokens read, {tokens(written)} written" in report(ident, "-f", form).decode()
+
+
+def test_summarizer_tokens_without_measures_are_decision_tokens(command: Command, tmp_path: Path) -> None:
+    """Of a run that computed no measure, what the summarizer read is in decision tokens, and is said to be."""
+    arguments = ("sample_sessions/short-healthy-fix.jsonl", "--window", "3000", "--measures", "none")
+    done = command("replay", *arguments, "--state-dir", tmp_path, "-f", "json", "-q")
+    [session] = orjson.loads(done.stdout)["sessions"]
+    read, written = session["summary_input_tokens"], session["summary_output_tokens"]
+
+    shown = command("report", "--state-dir", tmp_path).stdout.decode()
+    assert f": {tokens(read)} tokens read, {tokens(written)} written (decision tokens" in shown
 
 
 def test_row_and_record_give_one_compaction(state: Path) -> None:

@@ -85,6 +85,23 @@ def test_runs(command: Command, tmp_path: Path) -> None:
     assert both[1][1] == last
 
 
+def test_totals_over_runs_say_what_they_add_up(command: Command, tmp_path: Path) -> None:
+    """Where totals add up several runs of one session, each output says so: the runs are alternatives."""
+    sample, state = "sample_sessions/short-healthy-fix.jsonl", tmp_path / "state"
+    for window in ("3000", "4000"):
+        assert command("replay", sample, "--window", window, "--state-dir", state, "-q").returncode == 0
+    told = "totals over 2 runs of 1 session: runs of one session are alternatives"
+
+    shown = command("report", "--state-dir", state, "--all-runs").stdout.decode()
+    assert told in shown
+    assert "each counted once a run" in shown
+    for output in (("-f", "markdown"), ("-f", "html")):
+        assert told in command("report", "--state-dir", state, "--all-runs", *output).stdout.decode()
+    alone = command("report", "--state-dir", state).stdout.decode()
+    assert "totals over" not in alone
+    assert "each counted once," in alone
+
+
 def test_incomplete_run_is_never_shown(command: Command, tmp_path: Path) -> None:
     """A run without its end line is not counted: it is named on stderr, and status 4 where nothing else is there."""
     state = tmp_path / "state"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from compactctl.measures._spec import Measured, share
 from compactctl.ports import CompactorSpec
@@ -24,15 +26,19 @@ SPEC = plugin("compactctl.compactors", CompactorSpec, "progressive", "compactor"
 
 def searched(sessions: int = 1, flat: bool = False) -> Mapping[str, Any]:
     """Give the document of a search over 3 x 2 settings: one is impossible, and the cheapest has a failed turn."""
-    fixed = compactor_options(SPEC, {})
-    grid = full_grid(parse_axes(["soft=0.70,0.75,0.80", "full=0.75,0.80"], SPEC), SPEC, fixed)
     costs = [4.0, 5.0, 3.0 if flat else 2.0, 3.0, 1.0]
+    return search(["soft=0.70,0.75,0.80", "full=0.75,0.80"], costs, sessions)
+
+
+def search(axes: Sequence[str], costs: Sequence[float], sessions: int = 1) -> Mapping[str, Any]:
+    """Give the document of a search over some axes, from the cost of each point; a cost of 1 has a failed turn."""
+    grid = full_grid(parse_axes(axes, SPEC), SPEC, compactor_options(SPEC, {}))
     rows = [
         [
             {
                 "m3.cost_usd": Measured(cost),
                 "m6.recall_visible": share(9, 10),
-                "real_peak_occupancy": Measured(0.8),
+                "real_peak_occupancy": Measured(0.8 + cost / 1000),
                 "failed_turns": Measured(float(cost == 1)),
             }
         ]
@@ -63,7 +69,7 @@ def test_the_text_map_marks_what_fails_a_gate() -> None:
 def test_the_picture_marks_what_fails_a_gate_and_what_is_recommended() -> None:
     """Titles of maps name the signs that are drawn, and no others."""
     figure = tuning_figure(searched())
-    (title,) = (axes.get_title() for axes in figure.axes if "m3.cost_usd" in axes.get_title())
+    (title,) = (title for axes in figure.axes if "m3.cost_usd" in (title := axes.get_title("left")))
     for sign in ("ring: present", "square: recommended", "x: fails a gate", "hatched: not possible"):
         assert sign in title
     # The recommended setting is alone: neither the table nor the map shows a flat region.
@@ -71,12 +77,45 @@ def test_the_picture_marks_what_fails_a_gate_and_what_is_recommended() -> None:
     assert "flat region" not in text_of(searched())
 
 
+@pytest.mark.parametrize(
+    ("axes", "costs"),
+    [
+        (["offload=2000,4000,8000"], [101.5, 138.0, 130.0]),
+        (["soft=0.70,0.75,0.80", "full=0.75,0.80"], [131.0, 5.0, 102.0, 120.0, 1.0]),
+        (
+            ["soft=0.70,0.75,0.80", "full=0.75,0.80", "offload=2000,4000"],
+            [130.0, 131.0, 105.0, 106.0, 102.0, 103.0, 120.0, 121.0, 1.0, 1.0],
+        ),
+    ],
+)
+def test_no_words_of_a_picture_are_cut_or_lie_on_one_another(axes: Sequence[str], costs: Sequence[float]) -> None:
+    """Titles, labels of axes and ticks lie whole in the picture and apart, and no legend lies over points."""
+    figure = tuning_figure(search(axes, costs))
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    panels = [panel for panel in figure.axes if panel.axison]
+    titles = [panel._left_title for panel in panels]  # type: ignore[attr-defined]  # no public way to its place
+    names = [axis.label for panel in panels for axis in (panel.xaxis, panel.yaxis)]
+    boxes = [text.get_window_extent() for text in [*titles, *names] if text.get_text()]
+    for box in boxes:
+        assert figure.bbox.fully_contains(box.x0, box.y0)
+        assert figure.bbox.fully_contains(box.x1, box.y1)
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    for panel in panels:
+        for axis in (panel.xaxis, panel.yaxis):
+            shown = [tick for tick in axis.get_ticklabels() if tick.get_text() and tick.get_visible()]
+            ticks = [tick.get_window_extent().expanded(1.1, 1) for tick in shown]
+            assert not any(one.overlaps(other) for one, other in pairwise(ticks))
+        if (legend := panel.get_legend()) is not None:
+            assert not panel.bbox.overlaps(legend.get_window_extent())
+
+
 @pytest.mark.parametrize("flat", [True, False])
 def test_picture_and_text_agree_about_the_flat_region(flat: bool) -> None:
     """Dots are drawn exactly where the table names a flat region."""
     document = searched(flat=flat)
     assert ("flat region" in text_of(document)) == flat
-    titles = [axes.get_title() for axes in tuning_figure(document).axes]
+    titles = [axes.get_title("left") for axes in tuning_figure(document).axes]
     assert any("dots: the flat region" in title for title in titles) == flat
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,8 +18,8 @@ import pytest
 import compactctl
 from compactctl.cli.app import run
 from compactctl.cli.gc import seconds
-from compactctl.errors import UsageError
-from compactctl.store import open_store
+from compactctl.errors import StoreError, UsageError
+from compactctl.store import FileBlobs, open_store
 from compactctl.store.fs import Fs
 from tests.store.scenes import SCENES, play, tree
 
@@ -265,3 +269,86 @@ def test_one_damage_is_one_line(state: Path, capsys: pytest.CaptureFixture[str])
     assert run(["verify"]) == 1
     lines = [line for line in capsys.readouterr().out.splitlines() if victim.name in line]
     assert len(lines) == len({line.partition(" (here first")[0] for line in lines}) <= 2
+
+
+def _append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def _flip(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+
+
+def _behead(path: Path) -> None:
+    path.write_bytes(path.read_bytes().partition(b"\n")[2])
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _link(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.symlink_to("/dev/null")
+
+
+def _directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+_LOGS = ("compaction_records/s-1.jsonl", "turns/s-1.jsonl", "memories/s-1.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("place", "harm"),
+    [
+        *((log, harm) for log in _LOGS for harm in (_flip, _behead, _empty, Path.unlink, _link, _directory)),
+        *(("tool_results/s-1/call_0.txt", harm) for harm in (_append, _flip, _empty, Path.unlink, _link, _directory)),
+        ("tool_results/s-1", _link),
+        ("turns/s-1.jsonl.length", _flip),
+        (".trash/s-1.json", _append),
+        ("cassettes/k", _flip),
+    ],
+)
+def test_the_advice_for_damage_heals(
+    state: Path, capsys: pytest.CaptureFixture[str], place: str, harm: Callable[[Path], None]
+) -> None:
+    """Whatever is damaged, what verify says to do leads to a store without damage."""
+    FileBlobs(open_store(state).layout).put("k", b"reply")
+    if place.startswith(".trash"):
+        (state / ".trash").mkdir(mode=0o700, exist_ok=True)
+        (state / place).touch(0o600)
+    harm(state / place)
+    if place == "tool_results/s-1/call_0.txt" and (state / place).exists():
+        # A replay writes beside what is there and never over it: that alone heals nothing but a file that is gone.
+        with suppress(StoreError):
+            play(state.parent, SCENES[0])
+    capsys.readouterr()
+
+    assert run(["verify"]) == 1
+    shown = capsys.readouterr()
+    if "by hand" in shown.err:
+        assert "away" in shown.out or "remove it" in shown.out
+        (state / place).rmdir() if (state / place).is_dir() else (state / place).unlink()
+    for command in re.findall("`compactctl (.*?)`", shown.err):
+        assert run(command.split()) == 0
+        play(state.parent, SCENES[0])
+
+    assert run(["verify"]) == 0
+
+
+def test_records_of_harness9_are_not_advised_away(
+    disk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where damaged records are harness9's own, verify does not advise to remove what no replay could write again."""
+    monkeypatch.chdir(disk)
+    for directory in ("state", "records"):
+        Path(directory).mkdir(mode=0o700)
+    Path("records/h9.jsonl").write_text("{\n{}\n")
+
+    assert run(["verify", "--state-dir", "state", "--records-dir", "records"]) == 1
+    told = capsys.readouterr().err
+    assert "take them from a copy" in told
+    assert "gc" not in told

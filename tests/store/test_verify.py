@@ -261,7 +261,9 @@ def test_damaged_cassettes_are_found(disk: Path) -> None:
 
     (disk / "state/cassettes/k").write_bytes(b"reply")
 
-    assert [problem.text for problem in damage(store)] == ["is damaged: its content is not what its hash says"]
+    assert [problem.text for problem in damage(store)] == [
+        "is damaged: its content is not what its hash says; remove it"
+    ]
 
 
 def test_verify_writes_nothing(disk: Path) -> None:

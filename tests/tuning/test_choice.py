@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compactctl.measures._spec import Measured, share
-from compactctl.ports import CompactorSpec
+from compactctl.ports import CompactorSpec, HistoryMode
 from compactctl.registry import plugin
 from compactctl.settings import compactor_options
 from compactctl.tuning.choice import Result, decide
@@ -316,6 +316,18 @@ def test_spirals_are_counted_in_sessions_and_not_in_links() -> None:
     (gate,) = (gate for gate in result.gates if gate.key == "m8.spiral")
     assert gate.limit == 1
     assert [point.broken for point in result.points] == [(), ("sessions with a compaction spiral",)]
+
+
+@pytest.mark.parametrize("idle", [0, 2])
+@pytest.mark.parametrize(("history", "way"), [("view", "--history write-back"), ("write-back", "leave more room")])
+def test_the_advice_against_spirals_is_that_of_the_finding(history: str, way: str, idle: int) -> None:
+    """Where no setting is without a spiral, a view history is the first to go; `too little` needs such compactions."""
+    spiral = {"m8.spiral": Measured(9.0), "m8.no_progress": Measured(idle)}
+    result = decided(lambda point, at: {**row(1.0), **spiral}, points=2, sessions=FEW, history=HistoryMode(history))
+    (note,) = (note for note in result.notes if "compaction spiral" in note)
+    assert way in note
+    assert ("10 compactions in these sessions freed too little" in note) == bool(idle)
+    assert ("too little" in note) == bool(idle)
 
 
 def test_recall_over_sessions_is_all_that_was_seen_of_all_that_was_named() -> None:
