@@ -272,9 +272,13 @@ def how_found(document: Mapping[str, Any]) -> list[str]:
             lines.append(f"Against the setting before, sessions {name}: {told}.")
     if flat_points(document):
         lines.append(f"As good within the tolerance: {flat_words(document)}.")
-    # Gates bend to the least that any setting reaches: what was accepted with that must not be read as none.
-    bent = [gate_words(gate) for gate in document["gates"] if gate["limit"]]
-    return [*lines, *([f"Accepted{tuned_words(document)}: {'; '.join(bent)}."] if bent else [])]
+    bent = bent_words(document)
+    return [*lines, *([f"Accepted{tuned_words(document)}: {bent}."] if bent else [])]
+
+
+def bent_words(document: Mapping[str, Any]) -> str:
+    """Say what was accepted where gates bend to the least that any setting reaches: it must not be read as none."""
+    return "; ".join(gate_words(gate) for gate in document["gates"] if gate["limit"])
 
 
 def gate_words(gate: Mapping[str, Any]) -> str:

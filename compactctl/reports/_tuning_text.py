@@ -10,6 +10,7 @@ from compactctl.reports._paper import Paper
 from compactctl.reports._safe import safe
 from compactctl.reports._tuning import (
     averaged_words,
+    bent_words,
     change_words,
     flat_points,
     flat_words,
@@ -73,6 +74,8 @@ def _recommendation(document: Mapping[str, Any], paper: Paper) -> None:
         paper.line()
         return
     _against_present(document, paper)
+    if bent := bent_words(document):
+        paper.wrapped(safe(f"accepted with it{tuned_words(document)}, since no setting is free of them: {bent}"), "  ")
     if flat := flat_points(document):
         words = f"flat region, {len(flat)} settings that are as good as each other: {flat_words(document)}"
         paper.wrapped(safe(words), "  ")

@@ -520,3 +520,12 @@ def test_gates_that_cannot_be_held_are_told(command: Command, corpus: Path) -> N
     words = " ".join(ran.out.split())
     assert "not held as gates, since --measures leaves them out: turns above the window (m1.overshoot_turns)" in words
     assert "sessions with a compaction spiral (m8.spiral)" in words
+
+
+def test_what_no_setting_is_free_of_stands_with_the_recommendation(command: Command, samples: Path) -> None:
+    """Gates bend to the least that is reached: what is accepted with the choice is told beside its gain."""
+    said = command("tune", samples, "--grid", "soft=0.6,0.8", "--no-config", "--dry-run").out
+    recommended = said[said.index("Recommended") : said.index("Pareto front")]
+
+    assert "accepted with it" in recommended
+    assert "protocol faults at most" in recommended
