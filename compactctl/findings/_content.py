@@ -21,6 +21,10 @@ _QUOTE = (
     "let the summary quote the user (--summarizer stub)",
 )
 # An Emergency can spare the task; a summary takes it in any compactor but those that keep what the user said.
+_AFTER_EMERGENCY = (
+    "keep the task in an Emergency (--safer emergency_keeps_task)",
+    "compact once for all (--history write-back)",
+)
 _KEEP_TASK = ("keep the task in an Emergency (--safer emergency_keeps_task)", "keep user messages (--compactor codex)")
 
 
@@ -39,7 +43,7 @@ def _system_only(case: Case) -> Shown | None:
     return Shown(
         f"{quantity(len(turns), 'view')} with nothing but the system message, {at_turns(turns)}: the model would be "
         "asked without a single message",
-        ("keep the task in an Emergency (--safer emergency_keeps_task)", "compact once for all (--history write-back)"),
+        _AFTER_EMERGENCY,
         turns,
         {"turns": len(turns)},
     )
@@ -79,9 +83,15 @@ def _unread_lost(case: Case) -> Shown | None:
     found = [unread for unread in unread_results(case.trace) if unread.lost]
     lost = sum(unread.lost for unread in found)
     turns = tuple(unread.turn for unread in found)
+    records = case.acted(turns)
+    # A truncation keeps no tail.
+    truncated = case.has_tiers and bool(records) and all(record.tier is Tier.EMERGENCY for record in records)
+    them = "it" if lost == 1 else "them"
     return Shown(
-        f"{quantity(lost, 'result')} gone before the model had seen them, {at_turns(turns)}",
-        (
+        f"{quantity(lost, 'result')} gone before the model had seen {them}, {at_turns(turns)}",
+        _AFTER_EMERGENCY
+        if truncated
+        else (
             "keep whole batches: a larger tail (--raise tail)",
             "cut only where tool calls balance (--safer balanced_cuts)",
         ),
@@ -128,7 +138,10 @@ def _orphaned_files(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{share:.0%} of what the model took up again lies in files that its view no longer names",
-        ("list all offloaded files in the compaction message (--safer file_index)",),
+        (
+            *(_AFTER_EMERGENCY[:1] if case.has_tiers and _truncated(case) else ()),
+            "list all offloaded files in the compaction message (--safer file_index)",
+        ),
         (),
         {"share": share, "references": case.value("m6.references")},
     )
@@ -139,7 +152,7 @@ def _task_gone(case: Case) -> Shown | None:
         return None
     return Shown(
         "the user's first message, which is mostly the task, is not in the last view",
-        (*_KEEP_TASK, "compact less (--raise full)"),
+        _KEEP_TASK if _truncated(case) else (*_KEEP_TASK, "compact less (--raise full)"),
         (),
         {"user_tokens_kept": case.value("m7.user_tokens_kept")},
         # What a summary still tells of the task may be enough; a truncation leaves nothing of it.

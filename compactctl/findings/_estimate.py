@@ -36,7 +36,7 @@ def _estimate(case: Case) -> Shown | None:
         really += f", if that holds beyond the {quantity(seen, 'token')} of text that the session has"
     what = "fewer tokens than there are" if ratio > 1 else "more tokens than there are"
     meter = case.situation.meter or "its own"
-    ways = ["let it count real tokens (--meter calibrated)"]
+    ways = [case.true_count()]
     lower = lowered(case)
     if LOW <= slope <= HIGH and overhead > 0:
         ways.append(f"name the fixed part (--overhead {round(overhead / slope)})")

@@ -151,13 +151,17 @@ def _grew(case: Case) -> Shown | None:
         return None
     grown = [c for c in compactions_of(case.trace) if c.after >= c.before]
     worst = max(grown, key=lambda c: c.after - c.before)
+    ways: tuple[str, ...] = (
+        "cap the summary (--summary-tokens N)",
+        "refuse what does not shrink the view (--safer refuse_poor_replies)",
+    )
+    records = case.acted(c.turn for c in grown)
+    if records and not any(record.summaries for record in records):  # placeholders made them grow
+        ways = (_CAP_PREVIEWS,)
     return Shown(
         f"{quantity(len(grown), 'compaction')} left the view no smaller, {at_turns(c.turn for c in grown)}; the worst "
         f"went from {worst.before:,} to {worst.after:,} tokens",
-        (
-            "cap the summary (--summary-tokens N)",
-            "refuse what does not shrink the view (--safer refuse_poor_replies)",
-        ),
+        ways,
         tuple(c.turn for c in grown),
         {"compactions": len(grown), "worst_growth": worst.after - worst.before},
     )
@@ -247,7 +251,7 @@ def _offload_grew(case: Case) -> Shown | None:
     return Shown(
         f"{quantity(len(entries), 'placeholder')} no smaller than {stands}, {at_turns(turns)}: previews "
         "are counted in lines, and these lines are long",
-        ("cap previews in bytes (--safer preview_bytes)", "raise the offload threshold (--raise offload)"),
+        (_CAP_PREVIEWS,),
         tuple(turns),
         {"placeholders": len(entries), "growth": growth},
     )
@@ -291,6 +295,7 @@ def _stopped(case: Case) -> Shown | None:
     )
 
 
+_CAP_PREVIEWS = "cap previews in bytes (--safer preview_bytes)"
 _SPILL = "keep large results out of the history (--spill BYTES)"
 _WRITE_BACK = "let a compaction become the history (--history write-back)"
 

@@ -11,7 +11,7 @@ from compactctl.measures._spec import dollars
 from compactctl.measures.m3 import unpaid
 from compactctl.measures.m4 import avoidable, largest_input, summaries, summary_level
 from compactctl.meters._recorded import first_break
-from compactctl.model import CompactionRecord, Note
+from compactctl.model import CompactionRecord, Note, Tier
 from compactctl.ports import Span
 
 IN_A_ROW = 3
@@ -54,10 +54,16 @@ def _again(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{quantity(often, 'message')} summarised more than twice",
-        ("let a compaction become the history (--history write-back)", "summarise less often (--raise soft)"),
+        ("let a compaction become the history (--history write-back)", f"summarise less often ({_later(case)})"),
         (),
         {"messages": often},
     )
+
+
+def _later(case: Case) -> str:
+    """Give the flag that raises what makes the summaries: mostly one of the two thresholds does."""
+    tiers = [record.tier for _, record in summaries(case.trace)]
+    return "--raise full" if tiers.count(Tier.FULL) * 2 > len(tiers) else "--raise soft"
 
 
 def _avoidable(case: Case) -> Shown | None:
@@ -203,11 +209,20 @@ def _empty(case: Case) -> Shown | None:
     )
 
 
+# What puts a compaction of each tier off.
+_LATER = {
+    Tier.WARN: "offload later (--raise warn)",
+    Tier.SOFT: "summarise later (--raise soft)",
+    Tier.FULL: "summarise later (--raise full)",
+}
+
+
 def _unpaid(case: Case) -> Shown | None:
     turns = unpaid(case.trace)
     if not turns or case.above("m3.unpaid_compactions", 0) is None:
         return None
-    ways: tuple[str, ...] = ("offload later (--raise warn)", "summarise later (--raise soft)")
+    tiers = {record.tier for record in case.acted(turns)} if case.has_tiers else set(_LATER)
+    ways: tuple[str, ...] = tuple(way for tier, way in _LATER.items() if tier in tiers)
     if case.above("m3.cost_share_of_uncompacted", 1) is not None and _fits_whole(case):
         # Only then is no compaction the cheaper one, and possible at all.
         ways += ("compact nothing, since for the cost alone a short session needs no compaction (--compactor none)",)

@@ -52,7 +52,7 @@ def _sooner(case: Case, turns: Sequence[int]) -> tuple[str, ...]:
         return (COMPACT_BY_ITSELF,)
     if not case.counts_tokens:
         return "compact earlier (--lower full)", _acting(case)
-    return "let it count real tokens (--meter calibrated)", _earlier(case, max(turns))
+    return case.true_count(), _earlier(case, max(turns))
 
 
 def _earlier(case: Case, turn: int) -> str:
@@ -69,6 +69,8 @@ def _earlier(case: Case, turn: int) -> str:
 def _acting(case: Case) -> str:
     """Give the way to another compactor, with the meter by which it acts in this session."""
     meter = " --meter calibrated" if case.has_usage and case.situation.meter != "calibrated" else ""
+    if meter and case.is_brittle:
+        return case.true_count()
     return f"take a compactor that acts (--compactor progressive-safe{meter})"
 
 
@@ -197,7 +199,7 @@ def _near_limit(case: Case) -> Shown | None:
     )
     return Shown(
         f"{told}: a longer session of this kind will not fit",
-        (*_sooner(case, (case.trace.turns,)), _acting(case)),
+        tuple(dict.fromkeys((*_sooner(case, (case.trace.turns,)), _acting(case)))),
         (),
         {"peak_occupancy": peak, "recorded_occupancy": really or None},
     )

@@ -59,10 +59,7 @@ class Gate:
                 )
             return "try lower thresholds, or another compactor (`compactctl compare`)"
         if self.key == "m5.faults":
-            return (
-                "thresholds do not cause them: try a compactor that keeps calls and results together, such as "
-                "progressive-safe"
-            )
+            return "try a compactor that keeps calls and results together, such as progressive-safe"
         return _against_spirals(rows, history)
 
 

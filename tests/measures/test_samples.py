@@ -137,3 +137,17 @@ def test_the_headline_of_a_real_harness_is_that_bytes_by_four_count_half() -> No
     assert 1.8 < known(measured, "m1.estimate_ratio") < 2.4
     assert findings[0].id == "estimate-off"
     assert findings[0].severity == "error"
+
+
+def test_what_an_emergency_lost_is_not_laid_to_the_tail() -> None:
+    """A truncation keeps no tail and no user's message: what helps is another Emergency or one compaction for all."""
+    session = next(load(SAMPLES / LONG))
+    figures, findings = judged(session, 64_000, "view")
+    advice = {finding.id: finding.advice for finding in findings}
+
+    assert (figures["m5.unread_results_lost"].value or 0) > 0
+    keeps = "keep the task in an Emergency (--set emergency_keeps_task=true)"
+    assert advice["unread-results-lost"] == f"{keeps}, or compact once for all (--history write-back)"
+    assert advice["task-gone"] == f"{keeps}, or keep user messages (--compactor codex)"
+    assert advice["files-orphaned"].startswith(keeps)
+    assert "--set full=..." in advice["summarised-again"]
