@@ -50,9 +50,9 @@ def replay(room: Path, runs: int) -> bool:
     )
     d = [(a + b) / 2 - c for a, b, c in zip(before, after, start, strict=True)]
     ratios = [(a - b) / c for a, b, c in zip(whole, empty, d, strict=True)]
-    # A tenth costs less than the start of Python, and little more than that may be off in one run.
-    of_tenth = statistics.median(tenth) - statistics.median(empty)
-    growth = [(a - b) / of_tenth for a, b in zip(whole, empty, strict=True)]
+    # A tenth costs less than the start of Python, and more than that may be off in one run: the quickest ones tell.
+    nothing_read = min(empty)
+    growth = [(a - nothing_read) / (min(tenth) - nothing_read) for a in whole]
     text = large.stat().st_size
     shares = [(used - 100e6) / text for used in memory]
     held = [
