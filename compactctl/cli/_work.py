@@ -16,6 +16,7 @@ from compactctl.context.composition import Composition
 from compactctl.context.counting import MeterContext
 from compactctl.context.pairing import open_pairs
 from compactctl.context.window import choose_window
+from compactctl.context.words import quantity
 from compactctl.errors import StoreError
 from compactctl.measures import all_keys
 from compactctl.measures._spec import MeasureSpec
@@ -169,7 +170,7 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
         return session_document(outcome, head) | ({"facts_kept": facts} if settings["extract_memories"] else {})
 
     head = inspect_facts(session)
-    warnings = tuple(session.warnings)
+    warnings = (*session.warnings, *_without_calls(session))
     if work.dry_run:
         return Replayed(go(None, None), warnings=warnings)
     from compactctl.store import open_store
@@ -211,6 +212,14 @@ def replay_session(session: Session, work: Work, summarizer: Summarizer, clock: 
         told = f"{session.id}: {failures.total} writes to {settings['state_dir']} failed, first: {failures.first}"
         return Replayed(document, (StoreError.exit_status,), (*warnings, told))
     return Replayed(document, warnings=warnings)
+
+
+def _without_calls(session: Session) -> Iterator[str]:
+    """Say of a session without a model call why that may be so: lines that could not be used."""
+    skipped = len(session.lines.skipped)
+    if skipped and not session.model_calls:
+        lines = f"{quantity(skipped, 'line')} could not be used (`compactctl inspect` says which and why)"
+        yield f"no model call is left in it, and so no turn to replay; {lines}"
 
 
 def _turn_line(bench: Workbench, setup: Setup) -> Callable[[Span], Iterator[dict[str, Any]]]:

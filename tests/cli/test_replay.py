@@ -261,6 +261,16 @@ def test_a_users_mistake_is_one_line_and_its_exit_status(
     assert ran.out == ""
 
 
+def test_a_session_whose_model_calls_are_all_damaged_is_told(command: Command, tmp_path: Path) -> None:
+    """NaN, which some programs write, is no JSON: a replay of no turn says that lines are missing."""
+    reply = '{"role":"assistant","content":"x","usage":{"prompt":NaN,"output":1}}'
+    (tmp_path / "nan.jsonl").write_text('{"role":"user","content":"go"}\n' + f"{reply}\n" * 3)
+    ran = command("replay", tmp_path / "nan.jsonl", "--dry-run")
+
+    assert ran.status == 0
+    assert "no model call is left in it, and so no turn to replay; 3 lines could not be used" in ran.err
+
+
 def test_bad_input_never_hides_good_input(command: Command, samples: Path, tmp_path: Path) -> None:
     """Everything readable is replayed; the others are named, and the exit status is 3."""
     bad = tmp_path / "bad"
