@@ -223,12 +223,14 @@ def _unpaid(case: Case) -> Shown | None:
         return None
     tiers = {record.tier for record in case.acted(turns)} if case.has_tiers else set(_LATER)
     ways: tuple[str, ...] = tuple(way for tier, way in _LATER.items() if tier in tiers)
+    if tiers & {Tier.SOFT, Tier.FULL}:  # made afresh at the next turn, a summary is written to the cache once more
+        ways = ("let a compaction become the history (--history write-back), so that it lasts", *ways)
     if case.above("m3.cost_share_of_uncompacted", 1) is not None and _fits_whole(case):
         # Only then is no compaction the cheaper one, and possible at all.
         ways += ("compact nothing, since for the cost alone a short session needs no compaction (--compactor none)",)
     return Shown(
         f"{quantity(len(turns), 'compaction')} without a return: what is made new in the prompt cache costs more than "
-        f"what is saved until the end, {at_turns(turns)}",
+        f"what is saved as long as {'it lasts' if len(turns) == 1 else 'they last'}, {at_turns(turns)}",
         ways,
         turns,
         {"compactions": len(turns)},

@@ -22,7 +22,8 @@ class Cut(NamedTuple):
 
     ``shared`` is the common beginning of the two views, ``previous`` what was sent the turn before, ``grown`` what
     would be sent now had this turn changed nothing, ``after`` what is sent. ``acted`` says that the compactor changed
-    the view at this turn: the rest are returns from a view to the untouched history.
+    the view at this turn: the rest are returns from a view to the untouched history. ``afresh`` says that the history
+    holds nothing of what was changed before: in view mode a compaction lasts until the next one.
     """
 
     turn: int
@@ -31,6 +32,7 @@ class Cut(NamedTuple):
     grown: int
     after: int
     acted: bool
+    afresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ def _load(trace: Trace) -> Load:
                     grown = meter.tokens(prefix[given.hi], MeterContext(turn, True))
                 else:
                     grown = meter.tokens(last_fixed + weights[turn], MeterContext(turn, last.pristine))
-                cuts.append(Cut(turn, min(shared, now), sent[-1], grown, now, acted))
+                afresh = given is not None and given.generation < last.generation
+                cuts.append(Cut(turn, min(shared, now), sent[-1], grown, now, acted, afresh))
         sent.append(now)
         if span.leap is not None:
             cuts += _leapt(span.leap, scale, sent)

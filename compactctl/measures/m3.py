@@ -27,7 +27,7 @@ HITS, REWRITES, UNPAID = "m3.cache_hit_ratio", "m3.rewrites_per_100", "m3.unpaid
 
 
 def pays_back(cut: Cut, remaining: int, prices: Prices) -> bool:
-    """Whether a compaction saves more, over the remaining calls, than its broken cache costs.
+    """Whether a compaction saves more, over the calls for which it lasts, than its broken cache costs.
 
     It does if remaining > (I / H) * (write - cached) / cached: I the tokens that must be written anew, H those that are
     no longer sent.
@@ -48,12 +48,21 @@ def pays_back(cut: Cut, remaining: int, prices: Prices) -> bool:
 
 
 def unpaid(trace: Trace) -> tuple[int, ...] | None:
-    """Give the turns whose compaction never pays back in this session; None where no price is known."""
+    """Give the turns whose compaction never pays back in this session; None where no price is known.
+
+    It saves at every call from there on, until the history is compacted afresh.
+    """
     if trace.prices is None:
         return None
-    turns = trace.turns
-    cuts = load_of(trace).cuts
-    return tuple(c.turn for c in cuts if c.acted and not pays_back(c, turns - c.turn, trace.prices))
+    found: list[int] = []
+    end, later = trace.turns, None
+    for cut in reversed(load_of(trace).cuts):
+        if later is not None and later.afresh:
+            end = later.turn
+        if cut.acted and not pays_back(cut, end - cut.turn, trace.prices):
+            found.append(cut.turn)
+        later = cut
+    return tuple(reversed(found))
 
 
 def _compute(trace: Trace) -> Mapping[str, Measured]:
