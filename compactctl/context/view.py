@@ -332,12 +332,12 @@ class View(Sequence[Message]):
         if self._tidy and self.base.pairs.closed:
             if self._seam is None:
                 return self
-            if self._repaired is None:
-                repaired = self._repaired_at(*self._seam)
-                if repaired is self:  # kept in itself it would never be given back: no collector runs
-                    return self
-                self._repaired = repaired
-            return self._repaired
+            if self._repaired is not None:
+                return self._repaired
+            repaired = self._repaired_at(*self._seam)
+            # Kept in itself a view would never be given back: no collector runs.
+            self._repaired = None if repaired is self else repaired
+            return repaired
         items = self.items()
         kept = walk_pairs(items, lambda item: item.message, self._stand_in)
         if len(kept) == len(items) and all(a is b for a, b in zip(kept, items, strict=True)):

@@ -134,7 +134,10 @@ class Case:
     @property
     def has_usage(self) -> bool:
         """Whether the session recorded prompts; otherwise its real tokens are an estimate that convicts no other."""
-        return next(recorded_calls(self.trace.session), None) is not None
+        shared = self.trace.shared  # each way out asks
+        if "has usage" not in shared:
+            shared["has usage"] = next(recorded_calls(self.trace.session), None) is not None
+        return bool(shared["has usage"])
 
     @property
     def counts_tokens(self) -> bool:

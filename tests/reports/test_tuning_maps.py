@@ -94,7 +94,7 @@ def test_no_words_of_a_picture_are_cut_or_lie_on_one_another(axes: Sequence[str]
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     panels = [panel for panel in figure.axes if panel.axison]
-    titles = [panel._left_title for panel in panels]  # type: ignore[attr-defined]  # no public way to its place
+    titles = [panel._left_title for panel in panels]  # type: ignore[attr-defined]  # matplotlib gives no public way to a title on the left
     names = [axis.label for panel in panels for axis in (panel.xaxis, panel.yaxis)]
     boxes = [text.get_window_extent() for text in [*titles, *names] if text.get_text()]
     for box in boxes:
