@@ -21,6 +21,7 @@ _QUOTE = (
     "let the summary quote the user (--summarizer stub)",
 )
 # An Emergency can spare the task; a summary takes it in any compactor but those that keep what the user said.
+_USER_TOKENS = "user_tokens"
 _AFTER_EMERGENCY = (
     "keep the task in an Emergency (--safer emergency_keeps_task)",
     "compact once for all (--history write-back)",
@@ -92,7 +93,8 @@ def _unread_lost(case: Case) -> Shown | None:
         _AFTER_EMERGENCY
         if truncated
         else (
-            "keep whole batches: a larger tail (--raise tail)",
+            # What codex keeps are messages of the user, and no tail.
+            *(() if _USER_TOKENS in case.trace.options else ("keep whole batches: a larger tail (--raise tail)",)),
             "cut only where tool calls balance (--safer balanced_cuts)",
         ),
         turns,
@@ -138,10 +140,10 @@ def _orphaned_files(case: Case) -> Shown | None:
         return None
     return Shown(
         f"{share:.0%} of what the model took up again lies in files that its view no longer names",
-        (
-            *(_AFTER_EMERGENCY[:1] if case.has_tiers and _truncated(case) else ()),
-            "list all offloaded files in the compaction message (--safer file_index)",
-        ),
+        # A truncation drops the list as well.
+        _AFTER_EMERGENCY[:1]
+        if _truncated(case) and case.trace.options.get("emergency_keeps_task") is False
+        else ("list all offloaded files in the compaction message (--safer file_index)",),
         (),
         {"share": share, "references": case.value("m6.references")},
     )
@@ -152,13 +154,21 @@ def _task_gone(case: Case) -> Shown | None:
         return None
     return Shown(
         "the user's first message, which is mostly the task, is not in the last view",
-        _KEEP_TASK if _truncated(case) else (*_KEEP_TASK, "compact less (--raise full)"),
+        _keep_task(case),
         (),
         {"user_tokens_kept": case.value("m7.user_tokens_kept")},
         # What a summary still tells of the task may be enough; a truncation leaves nothing of it.
         Severity.ERROR if _truncated(case) else None,
         _first_cut(case),
     )
+
+
+def _keep_task(case: Case) -> tuple[str, ...]:
+    """Give the ways in which the task stays in the view."""
+    less = "compact less (--raise full)"
+    if _USER_TOKENS in case.trace.options:
+        return "keep more of what the user wrote (--raise user_tokens)", less
+    return _KEEP_TASK if _truncated(case) else (*_KEEP_TASK, less)
 
 
 def _first_cut(case: Case) -> tuple[int, ...]:

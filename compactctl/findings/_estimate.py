@@ -83,6 +83,8 @@ def lowered(case: Case) -> str | None:
         meant = case.situation.defaults.get("target") or target
         new["target"] = max(min((meant * window - overhead) / slope, target * window), 0.0)
     flags = " ".join(f"--set {short_name(name)}={_written(name, level, window)}" for name, level in new.items())
+    if case.is_brittle:  # each turn would truncate afresh
+        flags += " --history write-back"
     *others, last = acts
     where = f"{', '.join(others)} and {last}" if others else last
     return (

@@ -139,7 +139,7 @@ def _tiers_apart(case: Case) -> Shown | None:
         return None
     return Shown(
         f"at {apart:.0%} of the turns real tokens would give another tier than the compactor's own count",
-        ("let it count real tokens (--meter calibrated)",),
+        (case.true_count(),),
         (),
         {"share_of_turns": apart},
     )

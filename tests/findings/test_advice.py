@@ -167,3 +167,15 @@ def test_every_way_turns_an_option_that_some_compactor_has() -> None:
 
     assert {"full", "tail", "offload", "target", "share"} <= turned
     assert turned <= known
+
+
+def test_what_codex_keeps_are_messages_of_the_user_and_no_tail(scene: Scene) -> None:
+    """A task that its budget did not hold is kept by a larger one, and results that went by nothing that it budgets."""
+    task = scene.user("Please fix the parser. " * 60)
+    messages = [scene.system(), task, *scene.steps(40, 1600), scene.user("Go on. " * 40), *scene.steps(40, 1600)]
+    findings = {
+        f.id: f.advice for f in scene.judge([*messages, scene.end()], "codex", window=12_000, user_tokens=100).findings
+    }
+
+    assert findings["task-gone"].startswith("keep more of what the user wrote (--set user_tokens=...)")
+    assert "user_tokens" not in findings.get("unread-results-lost", "")

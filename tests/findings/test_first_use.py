@@ -138,7 +138,8 @@ def test_the_lower_threshold_that_is_advised_leaves_the_fixed_part_as_it_is(scen
 
     # (share x 200,000 - 40,000) / 1.6 / 200,000; that of full, 0.375, is rounded as the recorded counts were.
     assert re.search(
-        r"lower the thresholds together \(--set warn=0.25 --set soft=0.31 --set full=0.3[78] --set emergency=0.47\), "
+        r"lower the thresholds together \(--set warn=0.25 --set soft=0.31 --set full=0.3[78] --set emergency=0.47 "
+        r"--history write-back\), "
         r"so that they act at 0.60, 0.70, 0.80 and 0.95 of the real window$",
         found.advice,
     )
