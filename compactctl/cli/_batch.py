@@ -21,12 +21,14 @@ def each_session(
     context: Any,
     *,
     jobs: int = 1,
+    loaders: int | None = None,
     side_threads: bool = False,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
 ) -> Iterator[Result | Failed]:
     """Give what the task made of each session. What could not be loaded goes to the account.
 
-    The results are in input order whatever the number of jobs. ``progress`` hears how many bytes of how many are done.
+    The results are in input order whatever the number of jobs. ``loaders`` is how many processes may be at work while
+    one of them loads (default: the jobs). ``progress`` hears how many bytes of how many are done.
     """
     account.problems.extend(found.problems)
     for reason, count in found.ignored.items():
@@ -36,7 +38,7 @@ def each_session(
 
     def maker() -> Hands[Result]:
         if hands < 2:
-            return Local(Worker(task, context, side_threads))
+            return Local(Worker(task, context, side_threads, cores=loaders or jobs))
         from compactctl.cli._pools import Processes
 
         return Processes(task, context, side_threads, candidates, hands)

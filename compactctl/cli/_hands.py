@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from compactctl.errors import CompactctlError, UnreadableError, plain
 from compactctl.model import Session
-from compactctl.transcripts import Account, Candidate, load_candidate
+from compactctl.transcripts import Account, Candidate, Limits, load_candidate
 
 # Sessions of inputs of up to so many bytes are kept between the two passes; others are loaded twice.
 HELD_BYTES = 256_000_000
@@ -30,20 +30,23 @@ class Failed:
 
 
 class Worker(Generic[Result]):
-    """Loads candidates and works on their sessions; one in each process."""
+    """Loads candidates and works on their sessions; one in each process. ``cores`` of the machine are its own."""
 
-    def __init__(self, task: Task[Result], context: Any, side_threads: bool, held_bytes: int = HELD_BYTES) -> None:
+    def __init__(
+        self, task: Task[Result], context: Any, side_threads: bool, held_bytes: int = HELD_BYTES, cores: int = 1
+    ) -> None:
         self.task = task
         self.context = context
         self.side_threads = side_threads
         self.room = held_bytes
+        self.limits = Limits(cores=cores)
         self.held: dict[Candidate, list[Session]] = {}
         self.messages = 0
 
     def identify(self, candidate: Candidate) -> tuple[list[Session], Account]:
         """Load a candidate and give its sessions without their messages."""
         account = Account()
-        sessions = list(load_candidate(candidate, account, side_threads=self.side_threads))
+        sessions = list(self._load(candidate, account))
         size = input_bytes(candidate)
         # A stream cannot be read a second time.
         if size <= self.room or candidate.path == "-":
@@ -64,7 +67,7 @@ class Worker(Generic[Result]):
             sessions = iter(held)
             del held
         else:
-            sessions = load_candidate(candidate, again, side_threads=self.side_threads)
+            sessions = self._load(candidate, again)
         for name in named:
             session = next(sessions, None)
             if session is None or session.input_sha256 != name.input_sha256:
@@ -77,6 +80,9 @@ class Worker(Generic[Result]):
                 yield self.task(told, self.context)
             except CompactctlError as error:
                 yield Failed(name.id, plain(error))
+
+    def _load(self, candidate: Candidate, account: Account) -> Iterator[Session]:
+        return load_candidate(candidate, account, side_threads=self.side_threads, limits=self.limits)
 
     def _tidy(self, session: Session) -> None:
         """Collect what earlier sessions may have left, now and then: nobody else does in this process."""

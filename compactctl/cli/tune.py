@@ -129,7 +129,7 @@ def tune(
     try:
         if announce(settings, paths, count, dry_run=dry_run, quiet=quiet) is not None and dry_run:
             return problems(counted.problems)
-        for batch in _batches(inputs, account, subagents, found):
+        for batch in _batches(inputs, account, subagents, found, settings["jobs"]):
             _gather(batch, plan, settings["jobs"], memory, found, quiet=quiet)
     except KeyboardInterrupt:
         statuses.append(130)
@@ -271,11 +271,11 @@ class _Found:
         return [self.sessions[at] for at in done], numbers, [[self.rows[at][n] for at in done] for n in numbers]
 
 
-def _batches(inputs: Found, account: Account, subagents: bool, found: _Found) -> Iterator[list[Session]]:
+def _batches(inputs: Found, account: Account, subagents: bool, found: _Found, jobs: int = 1) -> Iterator[list[Session]]:
     """Load sessions, as many at a time as may be held."""
     batch: list[Session] = []
     held = 0
-    for session in each_session(inputs, account, _same, None, side_threads=subagents):
+    for session in each_session(inputs, account, _same, None, loaders=jobs, side_threads=subagents):
         if isinstance(session, Failed):
             found.errors.append(session.error.of(session.session_id))
             continue

@@ -25,11 +25,16 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # 1 KiB of zstd unpacks to at most 32 MiB (runs of 128 KiB in 4 bytes), so a bomb is seen before it fills the memory.
 _ZSTD_SLICE = 1 << 10
 _BLOCK = 1 << 16
+# An input of so many bytes is worth a process that reads ahead.
+_WORTH_A_PROCESS = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an input may ask of the machine; sizes in bytes, ``ratio`` is unpacked to packed (trust.md 2d, P11, P19)."""
+    """What an input may ask of the machine; sizes in bytes, ``ratio`` is unpacked to packed (trust.md 2d, P11, P19).
+
+    With more than one of ``cores`` a large input is read and hashed by a process of its own while it is decoded.
+    """
 
     line: int = 64 << 20
     document: int = 512 << 20
@@ -38,6 +43,7 @@ class Limits:
     ratio_after: int = 16 << 20
     depth: int = 200
     skipped: int = 100_000
+    cores: int = 1
 
 
 class _Window(RawIOBase):
@@ -123,9 +129,11 @@ class Source:
         self.size = os.fstat(self._file.fileno()).st_size
         self.magic = self._file.read(16)
         self.packed = self.magic.startswith((GZIP_MAGIC, ZSTD_MAGIC))
+        self._ahead: RawIOBase | None = None
 
     def close(self) -> None:
         """Close the file."""
+        self._end_reading_ahead()
         self._file.close()
 
     def peek(self, size: int) -> bytes:
@@ -136,6 +144,11 @@ class Source:
     def open(self) -> BufferedReader:
         """Give the unpacked bytes from their beginning; only the last stream that was opened may be read."""
         self.damage = ""
+        self._end_reading_ahead()
+        if self.limits.cores > 1 and self.size >= _WORTH_A_PROCESS and not self.packed:
+            self._ahead = self._reading_ahead()
+            if self._ahead is not None:
+                return BufferedReader(self._ahead, CHUNK)
         return self._unpacked(_Window(self._file, self.size, self._finished))
 
     def sha256(self) -> str:
@@ -154,6 +167,20 @@ class Source:
 
     def _finished(self, digest: str) -> None:
         self._digest = digest
+
+    def _reading_ahead(self) -> RawIOBase | None:
+        """Have the file read by a process of its own; None where there cannot be one."""
+        # It takes a while to import what this stands on.
+        from compactctl.transcripts._ahead import POSSIBLE, Ahead
+
+        try:
+            return Ahead(self._file.fileno(), self.size, self.label, self._finished) if POSSIBLE else None
+        except OSError:
+            return None
+
+    def _end_reading_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.close()
 
     def _unpacked(self, window: _Window) -> BufferedReader:
         if self.magic.startswith(GZIP_MAGIC):

@@ -1,0 +1,131 @@
+"""Reads and hashes a large input in a process of its own, ahead of the one that decodes it.
+
+A thread would not do: decoding does not let go of the interpreter, so that a thread waits for its turn at each block.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from io import RawIOBase
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from compactctl.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer as Buffer
+
+# What lies between the two processes: so many blocks of so many bytes.
+_BLOCK = 1 << 20
+_BLOCKS = 4
+# A process inherits the open file and the memory that is shared, and reads without moving the file's position.
+POSSIBLE = "fork" in multiprocessing.get_all_start_methods() and hasattr(os, "preadv")
+
+
+class Ahead(RawIOBase):
+    """The first ``size`` bytes of a file as a stream; ``finished`` is told their hash once all were taken.
+
+    Reading on after the process was ended from outside raises UnreadableError. Where no process can be started, making
+    it raises OSError.
+    """
+
+    def __init__(self, handle: int, size: int, label: str, finished: Callable[[str], None]) -> None:
+        self._label = label
+        self._finished: Callable[[str], None] | None = finished
+        self._shared = mmap.mmap(-1, _BLOCK * _BLOCKS)
+        self._taken = 0  # blocks
+        self._rest = memoryview(b"")
+        context: Any = multiprocessing.get_context("fork")
+        self._pipe, other = context.Pipe()
+        try:
+            self._process = context.Process(
+                target=_read, args=(handle, size, self._shared, other, self._pipe), daemon=True
+            )
+            self._process.start()
+        except OSError:
+            self._pipe.close()
+            raise
+        finally:
+            other.close()
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill a buffer; 0 at the end."""
+        if not self._rest and not self._next():
+            return 0
+        with memoryview(buffer) as target:
+            taken = min(len(target), len(self._rest))
+            target[:taken] = self._rest[:taken]
+        self._rest = self._rest[taken:]
+        return taken
+
+    def close(self) -> None:
+        """End the process, whatever it is at."""
+        if not self.closed:
+            self._pipe.close()
+            self._process.join()
+        super().close()
+
+    def _next(self) -> bool:
+        """Go to the next block; False where there is none."""
+        if self._finished is None:
+            return False
+        try:
+            if self._taken:
+                self._pipe.send(None)
+            told = self._pipe.recv()
+        except (EOFError, OSError):
+            raise UnreadableError(
+                f"{self._label}: the process that reads it was ended from outside; try again with --jobs 1"
+            ) from None
+        if isinstance(told, OSError):
+            raise told
+        if isinstance(told, str):
+            self._finished(told)
+            self._finished = None
+            return False
+        at = self._taken % _BLOCKS * _BLOCK
+        self._taken += 1
+        self._rest = memoryview(self._shared)[at : at + told]
+        return True
+
+
+def _read(handle: int, size: int, shared: mmap.mmap, pipe: Connection, parents: Connection) -> None:
+    """Be the process: put block after block into the shared memory and say how long each is, at last their hash."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it goes to the whole group and is the parent's to handle
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parents.close()  # so that the end of the parent is the end of the pipe
+    digest = hashlib.sha256()
+    at = blocks = 0
+    try:
+        with memoryview(shared) as memory:
+            while at < size:
+                if blocks >= _BLOCKS:
+                    pipe.recv()
+                start = blocks % _BLOCKS * _BLOCK
+                with memory[start : start + min(_BLOCK, size - at)] as block:
+                    taken = os.preadv(handle, [block], at)
+                    if not taken:  # the file was cut while we read
+                        break
+                    digest.update(block[:taken])
+                at += taken
+                blocks += 1
+                pipe.send(taken)
+        pipe.send(digest.hexdigest())
+        # The parent gives its last blocks back; a pipe that is closed before that would be an error there.
+        while True:
+            pipe.recv()
+    except (EOFError, ConnectionError):
+        pass
+    except OSError as error:
+        with suppress(OSError):
+            pipe.send(OSError(error.errno, error.strerror))
