@@ -20,6 +20,7 @@ from compactctl.context.view import View
 from compactctl.model import Anchor, CompactionRecord, Message, OffloadEntry, Session, Tier, Trigger, Usage
 
 __all__ = [
+    "ALONE",
     "BlobStore",
     "Clock",
     "Compactor",
@@ -40,6 +41,7 @@ __all__ = [
     "RecordedCompactor",
     "RecordedMode",
     "Span",
+    "Spread",
     "Step",
     "StepCompactor",
     "Summarizer",
@@ -188,6 +190,20 @@ class Clock(Protocol):
 
     def now(self) -> int:
         """Give a monotonic time in nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How reading many messages is shared out among processes, of which there are so many.
+
+    ``over`` does one thing with each of several pieces, as ``map`` does; what comes back is in the order of the pieces.
+    """
+
+    processes: int = 1
+    over: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]] = map
+
+
+ALONE = Spread()
 
 
 class Quiet(Struct, frozen=True, gc=False):

@@ -26,6 +26,7 @@ from compactctl.meters import best_meter, make_meter
 from compactctl.meters._choose import Recorded
 from compactctl.model import RecordedCompaction, Session, Tier
 from compactctl.ports import (
+    ALONE,
     Clock,
     CompactorSpec,
     HistoryMode,
@@ -35,6 +36,7 @@ from compactctl.ports import (
     RankSource,
     RecordedMode,
     Span,
+    Spread,
     StepCompactor,
     Summarizer,
 )
@@ -110,7 +112,10 @@ def settings_hash(settings: Mapping[str, Any]) -> str:
 
 
 class Workbench:
-    """A session made ready for any number of replays: each message is weighed once under each meter."""
+    """A session made ready for any number of replays: each message is weighed once under each meter.
+
+    ``spread`` says who reads the text that measures need.
+    """
 
     def __init__(
         self,
@@ -121,6 +126,7 @@ class Workbench:
         ranks: RankSource | None = None,
         real: tuple[Meter, str] | None = None,
         altered: bool = False,
+        spread: Spread = ALONE,
     ) -> None:
         self.session = session
         self.window = window
@@ -128,6 +134,7 @@ class Workbench:
         self._ranks = ranks
         self._real = real
         self._altered = altered
+        self.spread = spread
         self.shared: dict[str, Any] = {}
         self._bases: dict[tuple[str, bool, int], tuple[Base, tuple[RecordedCompaction, ...]]] = {}
         self._overheads: dict[int, int] = {}
@@ -175,7 +182,15 @@ class Workbench:
         """
         done = spilled(self.session.messages, rule, offloader)
         session = replace(self.session, messages=done.messages)
-        bench = Workbench(session, self.window, prices=self._priced, ranks=self._ranks, real=self.real, altered=True)
+        bench = Workbench(
+            session,
+            self.window,
+            prices=self._priced,
+            ranks=self._ranks,
+            real=self.real,
+            altered=True,
+            spread=self.spread,
+        )
         bench._meters = self._meters
         return bench, done
 
@@ -370,6 +385,7 @@ def _judged(
         bench.shared,
         bound=bound,
         prices_of=bench.prices_of,
+        spread=bench.spread,
     )
     chosen = None if "all" in measures else measures
     if figures_only:

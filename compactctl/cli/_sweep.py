@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from compactctl.compactors._user import GROUP, PACKAGE
 from compactctl.errors import CompactctlError, StoreError, plain
 from compactctl.measures._spec import Measured
 from compactctl.model import ASSISTANT, Session
-from compactctl.ports import BlobStore, Summarizer
+from compactctl.ports import ALONE, BlobStore, Spread, Summarizer
 from compactctl.registry import names
 from compactctl.runs import Setup, Workbench, run
 from compactctl.settings import Resolved, canonical
@@ -39,6 +40,9 @@ _POINTS_A_TASK = 10
 _CHARACTERS_A_TASK = 100_000_000
 _PART_OF_THE_REST = 8
 _CHARACTERS_WORTH_A_TASK = 20_000_000
+# So many tasks are worth making a session ready once more that another process is at work on; more where measures are
+# computed, which have to read its text.
+_WORTH_JOINING, _WORTH_READING = 2, 8
 # What is kept of each figure; what was kept in another form is not taken for it.
 _FIGURES = ("value", "reason", "amounts")
 # So much text is held at a time while sessions are replayed.
@@ -93,8 +97,7 @@ def characters(session: Session) -> int:
 def tasks_of(sessions: Sequence[Session], points: int) -> list[Task]:
     """Cut the work into tasks; they depend on the sessions and points alone, so that a resumed run cuts alike.
 
-    The last ones are small, so that no process works for long while the others have nothing left to do. The very first
-    is a single point where its session is cut: what its replay finds out, the others share.
+    The last ones are small, so that no process works for long while the others have nothing left to do.
     """
     sizes = [max(characters(session), 1) for session in sessions]
     left = sum(sizes) * points
@@ -105,7 +108,7 @@ def tasks_of(sessions: Sequence[Session], points: int) -> list[Task]:
         first = 0
         while first < points:
             share = min(most, max(least, left // (_PART_OF_THE_REST * size)))
-            last = min(first + (1 if not tasks and share < points else share), points)
+            last = min(first + share, points)
             tasks.append(Task(at, first, last))
             left -= size * (last - first)
             first = last
@@ -243,10 +246,11 @@ class _Bench:
         self.bench: Workbench | None = None
         self.summarizer: Summarizer | None = None
 
-    def perform(self, task: Task) -> Done:
-        """Replay the points of a task."""
+    def perform(self, task: Task, spread: Spread = ALONE) -> Done:
+        """Replay the points of a task; ``spread`` says who reads the text for it."""
         try:
             bench = self._ready(task)
+            bench.spread = spread
             failures: list[str] = []
             rows = tuple(self._figures(bench, setup, failures) for setup in self.setups[task.first : task.last])
         except CompactctlError as error:
@@ -280,11 +284,15 @@ def _here(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task]) -> Ite
 
 def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
     # It takes a while to import what this stands on.
-    from compactctl.cli._workers import FORKS, shared_out
+    from compactctl.cli._workers import FORKS, shared_out, spread_over
 
     bench = _Bench(sessions, plan)
-    # What the first replay of a session works out, forked processes share.
-    if FORKS and tasks[0].session == tasks[1].session and tasks[0].last - tasks[0].first == 1:
-        yield bench.perform(tasks[0])
-        tasks = tasks[1:]
-    yield from shared_out(bench.perform, tasks, jobs)
+    joins = _WORTH_READING if plan.measures else _WORTH_JOINING
+    if FORKS and tasks[0].session == tasks[-1].session:
+        # What a first replay of the session works out, forked processes share.
+        smallest = min(tasks, key=lambda task: task.last - task.first)
+        yield bench.perform(smallest, spread_over(jobs))
+        tasks = [task for task in tasks if task is not smallest]
+        joins = 1
+    of_session = [list(some) for _, some in groupby(tasks, key=lambda task: task.session)]
+    yield from shared_out(bench.perform, of_session, jobs, joins=joins)

@@ -15,6 +15,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar, cast
 
 from compactctl.errors import CompactctlError, WorkerError, plain
+from compactctl.ports import ALONE, Spread
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -50,35 +51,49 @@ def end_workers(pools: Sequence[ProcessPoolExecutor], *, failed: bool) -> None:
 
 
 def shared_out(
-    perform: Callable[[Task], Result], tasks: Sequence[Task], jobs: int, forks: bool = FORKS
+    perform: Callable[[Task], Result], groups: Sequence[Sequence[Task]], jobs: int, forks: bool = FORKS, joins: int = 1
 ) -> Iterator[Result]:
     """Give what each task gave, as they come to an end, done in so many processes of which this one is one.
 
-    Each process takes the next task that none has begun with, so all end at about the same time if the last tasks are
-    small. Raises what ``perform`` raises anywhere, and WorkerError where a process was ended from outside.
+    What a process made ready for one task of a group serves the others. So each takes a group that nobody has begun
+    with, and when there is none, tasks of the group with the most left, if those are ``joins`` or more. All end at
+    about the same time if the last tasks are small. Raises what ``perform`` raises anywhere, and WorkerError where a
+    process was ended from outside.
     """
     context: Any = multiprocessing.get_context("fork" if forks else "spawn")
+    groups = list(filter(None, groups))
     workers: list[BaseProcess] = []
     readers: list[Connection] = []
     try:
         with starting():
-            begun = context.Value("q", 0)
+            begun = context.Array("q", len(groups) + 1)
             for _ in range(jobs - 1):
                 reader, writer = context.Pipe(duplex=False)
                 # Only the worker may hold the writing end: that it is closed is how a lost worker is noticed.
                 with closing(writer):
-                    worker = context.Process(target=_work, args=(perform, tasks, begun, writer), daemon=True)
+                    worker = context.Process(target=_work, args=(perform, groups, begun, joins, writer), daemon=True)
                     worker.start()
                 workers.append(worker)
                 readers.append(reader)
-        while (at := _taken(begun, workers)) < len(tasks):
-            yield perform(tasks[at])
+        for group, at in _taken_in_turn(begun, groups, joins, workers):
+            yield perform(groups[group][at])
             yield from _arrived(readers, 0)
         while readers:
             yield from _arrived(readers, None)
     except BaseException:
         end_workers((), failed=True)
         raise
+
+
+def spread_over(jobs: int) -> Spread:
+    """Give what shares reading out among so many processes where they can be forked; not for use in a worker."""
+
+    def over(function: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Any]:
+        numbers = range(len(pieces))
+        done = dict(shared_out(lambda at: (at, function(pieces[at])), [numbers], min(jobs, len(pieces))))
+        return [done[at] for at in numbers]
+
+    return Spread(jobs, over) if jobs > 1 and FORKS else ALONE
 
 
 @contextmanager
@@ -96,29 +111,69 @@ def lost() -> WorkerError:
     return WorkerError("a worker process was ended from outside, perhaps for want of memory; try fewer --jobs")
 
 
-def _taken(begun: Any, workers: Sequence[BaseProcess] = ()) -> int:
-    """Give the number of the next task that nobody has begun with.
+def _taken_in_turn(
+    begun: Any, groups: Sequence[Sequence[Any]], joins: int, workers: Sequence[BaseProcess] = ()
+) -> Iterator[tuple[int, int]]:
+    """Take task after task for this process, each as the number of its group and its own within that."""
+    mine: int | None = None
+    while True:
+        with _held(begun, workers):
+            taken = _next_of(begun.get_obj(), groups, joins, mine)
+        if taken is None:
+            return
+        mine = taken[0]
+        yield taken
 
-    Where these workers are known, one that ended while it held the counter is noticed: nobody would get on.
+
+def _next_of(begun: Any, groups: Sequence[Sequence[Any]], joins: int, mine: int | None) -> tuple[int, int] | None:
+    """Take the next task for a process; None where there is none for it. ``mine`` is the group of its last one.
+
+    ``begun`` has for each group how many of its tasks were taken, and at its end how many groups were.
+    """
+
+    def left(group: int) -> int:
+        taken: int = begun[group]
+        return len(groups[group]) - taken
+
+    fresh = begun[len(groups)]
+    if mine is not None and left(mine):
+        group = mine
+    elif fresh < len(groups):
+        group = fresh
+        begun[len(groups)] = fresh + 1
+    else:
+        group = max(range(fresh), key=left, default=0)
+        if not fresh or left(group) < joins:
+            return None
+    at: int = begun[group]
+    begun[group] = at + 1
+    return group, at
+
+
+@contextmanager
+def _held(begun: Any, workers: Sequence[BaseProcess]) -> Iterator[None]:
+    """Hold the lock of what all processes count on.
+
+    Where the workers are known, one that ended while it held the lock is noticed: nobody would get on.
     """
     lock = begun.get_lock()
     while not lock.acquire(timeout=_LOOK_SECONDS if workers else None):
         if any(worker.exitcode for worker in workers):
             raise lost()
     try:
-        at: int = begun.value
-        begun.value = at + 1
-        return at
+        yield
     finally:
         lock.release()
 
 
-def _work(perform: Callable[[Task], Any], tasks: Sequence[Task], begun: Any, writer: Connection) -> None:
+def _work(
+    perform: Callable[[Task], Any], groups: Sequence[Sequence[Task]], begun: Any, joins: int, writer: Connection
+) -> None:
     """Be a worker: send what each task gave or the error that it raised, and None when there is no task left."""
     begin_worker()
     try:
-        while (at := _taken(begun)) < len(tasks):
-            writer.send(perform(tasks[at]))
+        for group, at in _taken_in_turn(begun, groups, joins):
+            writer.send(perform(groups[group][at]))
         writer.send(None)
     except CompactctlError as error:
         writer.send(plain(error))

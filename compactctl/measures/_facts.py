@@ -7,11 +7,15 @@ errors are such), a URL or a hash. Only ASCII names count, so that they end wher
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from compactctl.measures._spec import Trace
 from compactctl.model import Message
+from compactctl.ports import ALONE, Spread
 
 LONGEST = 200
 _CANDIDATE = re.compile(rf"[\w./@~+-]{{6,{LONGEST}}}", re.ASCII)
@@ -19,6 +23,20 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:_[A-Za-z0-9]|[a-z0-9][A-Z])\w*", re.AS
 _HASH = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
 _FILE = re.compile(r"[\w.+-]*\w\.[A-Za-z]{1,5}\d?", re.ASCII)
 _ENDS = ".+-"
+# So much text is worth a process that reads it.
+_CHARACTERS_WORTH_A_PROCESS = 2_000_000
+
+
+class Reading(NamedTuple):
+    """What some messages mention, found by whoever read them.
+
+    ``of`` are the ids of each message's references, which are places in ``names``. ``candidates`` are the ids of all
+    runs of name characters that were met, -1 for those that name nothing.
+    """
+
+    candidates: dict[str, int]
+    names: list[str]
+    of: list[tuple[int, ...]]
 
 
 class References(dict[str, int]):
@@ -33,12 +51,13 @@ class References(dict[str, int]):
 
     def __missing__(self, candidate: str) -> int:
         name = reference_in(candidate)
-        found = -1
-        if name:
-            found = self._ids.setdefault(name, len(self.names))
-            if found == len(self.names):
-                self.names.append(name)
-        self[candidate] = found
+        self[candidate] = found = self._id_of(name) if name else -1
+        return found
+
+    def _id_of(self, name: str) -> int:
+        found = self._ids.setdefault(name, len(self.names))
+        if found == len(self.names):
+            self.names.append(name)
         return found
 
     def of(self, text: str) -> set[int]:
@@ -59,6 +78,16 @@ class References(dict[str, int]):
         for call in message.tool_calls:
             found |= self.of(call.arguments)
         return found
+
+    def take(self, reading: Reading) -> list[tuple[int, ...]]:
+        """Take over what was read elsewhere; give what each of the messages mentions, by the ids that it has here."""
+        ids = list(map(self._id_of, reading.names))
+        if ids == list(range(len(ids))):
+            self.update(reading.candidates)
+            return reading.of
+        ids.append(-1)  # where -1 leads
+        self.update({candidate: ids[known] for candidate, known in reading.candidates.items()})
+        return [tuple([ids[known] for known in mentioned]) for mentioned in reading.of]
 
 
 def reference_in(candidate: str) -> str:
@@ -84,13 +113,21 @@ def reference_in(candidate: str) -> str:
     return found if len(found) >= 6 and _IDENTIFIER.fullmatch(found) else ""
 
 
+def read(messages: Sequence[Message]) -> Reading:
+    """Find what some messages mention."""
+    references = References()
+    of = [tuple(references.of_message(message)) for message in messages]
+    return Reading(dict(references), references.names, of)
+
+
 class Facts:
     """The references of every message; ``of[i]`` are the ids in message i, each once."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[Message], spread: Spread = ALONE) -> None:
         self.references = References()
-        of_message = self.references.of_message
-        self.of: list[tuple[int, ...]] = [tuple(of_message(message)) for message in messages]
+        self.of: list[tuple[int, ...]] = []
+        for reading in spread.over(read, _pieces(messages, spread.processes)):
+            self.of += self.references.take(reading)
         self._messages = messages
 
     @cached_property
@@ -117,8 +154,18 @@ def facts_of(trace: Trace) -> Facts:
     key = f"facts {trace.base.offset} {len(messages)}"
     known = trace.shared.get(key)
     if not isinstance(known, Facts):
-        known = trace.shared[key] = Facts(messages)
+        known = trace.shared[key] = Facts(messages, trace.spread)
     return known
+
+
+def _pieces(messages: Sequence[Message], parts: int) -> list[Sequence[Message]]:
+    """Cut messages into at most so many runs of about as much text."""
+    reached = list(accumulate(len(message.content) for message in messages))
+    parts = min(parts, reached[-1] // _CHARACTERS_WORTH_A_PROCESS) if reached else 1
+    if parts < 2:
+        return [messages]
+    cuts = [bisect_right(reached, reached[-1] * part // parts) for part in range(1, parts)]
+    return [messages[first:last] for first, last in pairwise([0, *cuts, len(messages)])]
 
 
 def _known(ids: set[int]) -> set[int]:

@@ -75,7 +75,7 @@ class Placed(NamedTuple):
 
     def within(self, more: Mapping[int, Item]) -> Placed | None:
         """Give the same with more placeholders; None where they are not of one kind with these."""
-        if not self.items or any(more.get(index) is not item for index, item in self.items.items()):
+        if any(more.get(index) is not item for index, item in self.items.items()):
             return None
         return Placed({index: item for index, item in more.items() if index not in self.others}, self.others)
 

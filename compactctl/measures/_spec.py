@@ -10,7 +10,7 @@ from typing import Any
 from compactctl.context.base import Base
 from compactctl.context.scale import Scale
 from compactctl.model import Session
-from compactctl.ports import Span
+from compactctl.ports import ALONE, Span, Spread
 
 
 class Direction(StrEnum):
@@ -132,6 +132,7 @@ class Trace:
     session and is the same for all its replays: what needs the text is found once and kept there under the measure's
     own key. ``cache`` belongs to this replay: what several measures need is worked out once and kept there. ``bound``
     is the session without a compactor (and without spilling), shared by its replays; None where the trace is its own.
+    ``spread`` says who reads the text of many messages.
     """
 
     session: Session
@@ -148,6 +149,7 @@ class Trace:
     bound: Trace | None = None
     # What another model than the session's costs that made some of the calls.
     prices_of: Callable[[str], Prices | None] = lambda model: None
+    spread: Spread = ALONE
 
     @property
     def turns(self) -> int:

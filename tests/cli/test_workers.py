@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from compactctl.cli import _workers
-from compactctl.cli._workers import FORKS, shared_out
+from compactctl.cli._workers import FORKS, _next_of as next_of, shared_out, spread_over
 from compactctl.errors import StoreError, UsageError, WorkerError
 
 METHODS = [False, True] if FORKS else [False]
@@ -62,13 +63,53 @@ def dies(parent: int, number: int) -> int:
 def test_each_task_is_done_once(jobs: int, forks: bool) -> None:
     """Any number of processes gives what one gives, more processes than tasks too, forked or started anew."""
     for tasks in ([], [7], list(range(20))):
-        assert sorted(shared_out(square, tasks, jobs, forks)) == [n * n for n in tasks]
+        assert sorted(shared_out(square, [tasks], jobs, forks)) == [n * n for n in tasks]
+
+
+@pytest.mark.parametrize("forks", METHODS)
+def test_all_groups_are_done(forks: bool) -> None:
+    """Tasks in groups, of which some are empty and fewer or more than there are processes, are each done once."""
+    for groups in ([], [[]], [[1, 2], [], [3]], [[n] for n in range(30)]):
+        done = shared_out(square, groups, 3, forks, joins=2)
+        assert sorted(done) == sorted(n * n for group in groups for n in group)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 5), max_size=6),
+    turns=st.lists(st.integers(0, 3), max_size=60),
+    joins=st.integers(1, 6),
+)
+def test_a_process_keeps_to_its_group_and_joins_another_where_that_is_worth_it(
+    sizes: list[int], turns: list[int], joins: int
+) -> None:
+    """Whoever is when at it: a begun group is done to its end, each task once, and joined with enough of it left."""
+    groups = [range(size) for size in sizes]
+    begun = [0] * (len(sizes) + 1)
+    at: dict[int, int] = {}
+    taken: list[tuple[int, int]] = []
+    for process in [*turns, *(who for who in range(4) for _ in range(40))]:
+        before, fresh = list(begun), begun[-1]
+        found = next_of(begun, groups, joins, at.get(process))
+        left = [size - done for size, done in zip(sizes, before, strict=False)]
+        if found is None:
+            assert fresh == len(sizes)
+            assert max([0, *left]) < joins
+            continue
+        taken.append(found)
+        if process in at and left[at[process]]:
+            assert found[0] == at[process]
+        elif fresh < len(sizes):
+            assert found[0] == fresh
+        else:
+            assert left[found[0]] == max(left) >= joins
+        at[process] = found[0]
+    assert sorted(taken) == [(group, task) for group, size in enumerate(sizes) for task in range(size)]
 
 
 @pytest.mark.parametrize("forks", METHODS)
 def test_tasks_are_taken_by_whoever_is_free(forks: bool, tmp_path: Path) -> None:
     """While one process is at a long task the other does all the rest, this process among them."""
-    by = dict(shared_out(partial(waits_for_the_others, tmp_path, 20), range(20), 2, forks))
+    by = dict(shared_out(partial(waits_for_the_others, tmp_path, 20), [range(20)], 2, forks))
     rest = {by[number] for number in range(1, 20)}
     assert len(rest) == 1
     assert by[0] not in rest
@@ -80,7 +121,7 @@ def test_tasks_are_taken_by_whoever_is_free(forks: bool, tmp_path: Path) -> None
 def test_an_error_anywhere_is_the_error_of_the_whole(jobs: int, forks: bool) -> None:
     """What a task raises is raised here with its words, and no worker goes on."""
     with pytest.raises(StoreError, match="no room for 3"):
-        list(shared_out(fails, range(10), jobs, forks))
+        list(shared_out(fails, [range(10)], jobs, forks))
     _all_ended()
 
 
@@ -88,7 +129,7 @@ def test_an_error_anywhere_is_the_error_of_the_whole(jobs: int, forks: bool) -> 
 def test_a_worker_that_was_ended_from_outside_is_told(forks: bool) -> None:
     """A worker that is gone does not hang the command: the error says what to try."""
     with pytest.raises(WorkerError, match="try fewer --jobs"):
-        list(shared_out(partial(dies, os.getpid()), range(50), 2, forks))
+        list(shared_out(partial(dies, os.getpid()), [range(50)], 2, forks))
     _all_ended()
 
 
@@ -104,27 +145,27 @@ def sends_much(parent: int, number: int) -> bytes:
 def test_a_worker_that_is_ended_within_a_message_is_told() -> None:
     """Half a result is no result and no internal error."""
     with pytest.raises(WorkerError, match="ended from outside"):
-        list(shared_out(partial(sends_much, os.getpid()), range(4), 2))
+        list(shared_out(partial(sends_much, os.getpid()), [range(4)], 2))
     _all_ended()
 
 
 @pytest.mark.skipif(not FORKS, reason="what is patched here must be seen by the worker")
 def test_a_worker_that_ends_with_the_counter_in_hand_hangs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock of the counter dies with its holder; whoever waits for it finds out."""
-    parent, taken = os.getpid(), _workers._taken
+    parent, held = os.getpid(), _workers._held
 
-    def holds(begun: Any, workers: Any = ()) -> int:
+    def holds(begun: Any, workers: Any) -> Any:
         if os.getpid() != parent:
             begun.get_lock().acquire()
             os.kill(os.getpid(), signal.SIGKILL)
         while begun.get_lock().acquire(block=False):  # until the worker holds it
             begun.get_lock().release()
             time.sleep(0.01)
-        return taken(begun, workers)
+        return held(begun, workers)
 
-    monkeypatch.setattr(_workers, "_taken", holds)
+    monkeypatch.setattr(_workers, "_held", holds)
     with pytest.raises(WorkerError, match="ended from outside"):
-        list(shared_out(square, range(4), 2))
+        list(shared_out(square, [range(4)], 2))
     _all_ended()
 
 
@@ -151,14 +192,27 @@ def oddly(parent: int, odd: bool, number: int) -> int:
 def test_any_error_comes_across(odd: bool, kind: type[Exception], words: str, forks: bool) -> None:
     """An error that cannot be sent arrives as the nearest that can, with its words."""
     with pytest.raises(kind, match=words) as caught:
-        list(shared_out(partial(oddly, os.getpid(), odd), range(50), 2, forks))
+        list(shared_out(partial(oddly, os.getpid(), odd), [range(50)], 2, forks))
     assert caught.type is kind
+    _all_ended()
+
+
+@pytest.mark.skipif(not FORKS, reason="without forks nothing is spread")
+@pytest.mark.parametrize("pieces", [[], [3], list(range(9))])
+def test_what_is_spread_comes_back_in_order(pieces: list[int]) -> None:
+    """However many processes there are, results are in the order of the pieces, and nobody is left."""
+    for jobs in (1, 2, 4):
+        spread = spread_over(jobs)
+        assert spread.processes == jobs
+        assert list(spread.over(lambda piece: piece * piece, pieces)) == [n * n for n in pieces]
+    with pytest.raises(StoreError, match="no room for 3"):
+        list(spread_over(2).over(fails, [1, 2, 3]))
     _all_ended()
 
 
 def test_who_stops_listening_stops_the_workers() -> None:
     """A consumer that leaves early leaves no process behind."""
-    given = shared_out(where, range(1000), 3)
+    given = shared_out(where, [range(1000)], 3)
     next(given)
     given.close()
     _all_ended()
