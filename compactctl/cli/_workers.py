@@ -8,14 +8,16 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from compactctl.errors import CompactctlError, WorkerError, plain
 from compactctl.ports import ALONE, Spread
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -69,10 +69,11 @@ class Ahead(RawIOBase):
         return taken
 
     def close(self) -> None:
-        """End the process, whatever it is at."""
+        """End the process, whatever it is at; nobody waits for one that has read everything."""
         if not self.closed:
             self._pipe.close()
-            self._process.join()
+            if self._finished is not None:
+                self._process.join()
         super().close()
 
     def _next(self) -> bool:
