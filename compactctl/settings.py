@@ -248,7 +248,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("protect", (), words, "tools whose results no compactor may shorten"),
     Setting("fallback", True, truth, "whether a failed summary may take the compactor's fallback"),
-    Setting("jobs", 1, whole(1, most=1024), "how many sessions are replayed at a time"),
+    Setting("jobs", 1, whole(1, most=1024), "how many processes share the work"),
     Setting("state_dir", ".compactctl", text, "directory of offloaded results, records and turns"),
     Setting("records_dir", None, optional(text), "directory of the records alone, as harness9 keeps them"),
     Setting("extract_memories", False, truth, "have the summarizer's model take lasting facts out before each summary"),

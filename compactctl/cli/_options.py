@@ -54,7 +54,7 @@ Overhead = Annotated[str | None, typer.Option(help="Decision tokens of the syste
 Reserve = Annotated[str | None, typer.Option(help="Real tokens kept free for the reply. [default: 0]")]
 Spill = Annotated[str | None, typer.Option(help="Move results above this many bytes to files when they are written.")]
 Protect = Annotated[list[str] | None, typer.Option(help="A tool whose results no compactor may shorten; repeatable.")]
-Jobs = Annotated[str | None, typer.Option("--jobs", "-j", help="Sessions worked on at a time. [default: 1]")]
+Jobs = Annotated[str | None, typer.Option("--jobs", "-j", help="Processes that share the work. [default: 1]")]
 StateDir = Annotated[str | None, typer.Option(help="Where results, records and turns are kept. [default: .compactctl]")]
 RecordsDir = Annotated[str | None, typer.Option(help="Where the records alone are kept, as harness9 does.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Write nothing; of a model, show the plan and stop.")]
