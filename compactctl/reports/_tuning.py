@@ -198,11 +198,14 @@ def settings_words(document: Mapping[str, Any]) -> str:
     """Say how many settings were tried; the present one is counted apart where the grid does not hold it.
 
     >>> points = [{"in_grid": True}, {"in_grid": True}, {"in_grid": False}]
-    >>> settings_words({"grid": {"sampled": False, "combinations": 2}, "points": points})
+    >>> settings_words({"grid": {"sampled": False, "combinations": 2}, "points": points, "complete": True})
     '2 settings and the present one'
+    >>> settings_words({"grid": {"sampled": True, "combinations": 9}, "points": points, "complete": False})
+    '2 settings done out of 9 and the present one'
     """
+    how = "sampled" if document["complete"] else "done"
     inside = sum(1 for point in document["points"] if point["in_grid"])
-    sampled = f" sampled out of {document['grid']['combinations']:,}" if document["grid"]["sampled"] else ""
+    sampled = f" {how} out of {document['grid']['combinations']:,}" if document["grid"]["sampled"] else ""
     apart = " and the present one" if inside < len(document["points"]) else ""
     return f"{quantity(inside, 'setting')}{sampled}{apart}"
 

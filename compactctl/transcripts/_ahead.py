@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 # What lies between the two processes: so many blocks of so many bytes.
 _BLOCK = 1 << 20
 _BLOCKS = 4
-# A process inherits the open file and the memory that is shared, and reads without moving the file's position.
-POSSIBLE = "fork" in multiprocessing.get_all_start_methods() and hasattr(os, "preadv")
+
+
+def is_possible() -> bool:
+    """Whether a process can inherit the open file and the shared memory, and read without moving the file's position.
+
+    A daemonic process, as those of a pool are, may have none of its own.
+    """
+    forks = "fork" in multiprocessing.get_all_start_methods()
+    return forks and hasattr(os, "preadv") and not multiprocessing.current_process().daemon
 
 
 class Ahead(RawIOBase):

@@ -14,9 +14,9 @@ import pytest
 
 from compactctl.errors import UnreadableError
 from compactctl.transcripts import Limits, _ahead, _source, load
-from compactctl.transcripts._ahead import POSSIBLE, Ahead
+from compactctl.transcripts._ahead import Ahead, is_possible
 
-pytestmark = pytest.mark.skipif(not POSSIBLE, reason="processes are not forked on this system: it is never used")
+pytestmark = pytest.mark.skipif(not is_possible(), reason="processes are not forked on this system: it is never used")
 _LINE = b'{"role":"user","content":"line %05d"}\n'
 
 
@@ -125,6 +125,18 @@ def test_without_a_process_the_file_is_read_here(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "fork", none_left)
     (session,) = load(path, limits=Limits(cores=2))
     assert len(session.messages) == 500
+
+
+def _messages_of(path: Path) -> int:
+    return sum(len(session.messages) for session in load(path, limits=Limits(cores=2)))
+
+
+def test_a_process_of_a_pool_reads_by_itself(tmp_path: Path) -> None:
+    """Where no process may have children, a session can be loaded all the same."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(_LINE % i for i in range(500)))
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(_messages_of, (path,)) == 500
 
 
 def test_one_core_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
