@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from io import RawIOBase
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
 from compactctl.errors import UnreadableError
@@ -35,31 +36,40 @@ def is_possible() -> bool:
     return forks and hasattr(os, "preadv") and not multiprocessing.current_process().daemon
 
 
-class Ahead(RawIOBase):
-    """The first ``size`` bytes of a file as a stream; ``finished`` is told their hash once all were taken.
+def read_ahead(handle: int, size: int, label: str, finished: Callable[[str], None]) -> Ahead:
+    """Have the first ``size`` bytes of an open file read by a process of its own.
 
-    Reading on after the process was ended from outside raises UnreadableError. Where no process can be started, making
-    it raises OSError.
+    ``finished`` is told their hash once all were taken. Raises OSError where no process can be started.
+    """
+    shared = mmap.mmap(-1, _BLOCK * _BLOCKS)
+    context: Any = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    with theirs:
+        try:
+            process = context.Process(target=_read, args=(handle, size, shared, theirs, ours), daemon=True)
+            process.start()
+        except OSError:
+            ours.close()
+            raise
+    return Ahead(process, ours, shared, label, finished)
+
+
+class Ahead(RawIOBase):
+    """What another process reads, as a stream; ``label`` names it.
+
+    Reading on after that process was ended from outside raises UnreadableError.
     """
 
-    def __init__(self, handle: int, size: int, label: str, finished: Callable[[str], None]) -> None:
+    def __init__(
+        self, process: BaseProcess, pipe: Connection, shared: mmap.mmap, label: str, finished: Callable[[str], None]
+    ) -> None:
+        self._process = process
+        self._pipe = pipe
+        self._shared = shared
         self._label = label
         self._finished: Callable[[str], None] | None = finished
-        self._shared = mmap.mmap(-1, _BLOCK * _BLOCKS)
         self._taken = 0  # blocks
         self._rest = memoryview(b"")
-        context: Any = multiprocessing.get_context("fork")
-        self._pipe, other = context.Pipe()
-        try:
-            self._process = context.Process(
-                target=_read, args=(handle, size, self._shared, other, self._pipe), daemon=True
-            )
-            self._process.start()
-        except OSError:
-            self._pipe.close()
-            raise
-        finally:
-            other.close()
 
     def readable(self) -> bool:
         """Say that it can be read."""

@@ -171,10 +171,10 @@ class Source:
     def _reading_ahead(self) -> RawIOBase | None:
         """Have the file read by a process of its own; None where there cannot be one."""
         # It takes a while to import what this stands on.
-        from compactctl.transcripts._ahead import Ahead, is_possible
+        from compactctl.transcripts._ahead import is_possible, read_ahead
 
         try:
-            return Ahead(self._file.fileno(), self.size, self.label, self._finished) if is_possible() else None
+            return read_ahead(self._file.fileno(), self.size, self.label, self._finished) if is_possible() else None
         except OSError:
             return None
 

@@ -14,7 +14,7 @@ import pytest
 
 from compactctl.errors import UnreadableError
 from compactctl.transcripts import Limits, _ahead, _source, load
-from compactctl.transcripts._ahead import Ahead, is_possible
+from compactctl.transcripts._ahead import is_possible, read_ahead
 
 pytestmark = pytest.mark.skipif(not is_possible(), reason="processes are not forked on this system: it is never used")
 _LINE = b'{"role":"user","content":"line %05d"}\n'
@@ -30,7 +30,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def read(path: Path, size: int) -> tuple[bytes, list[str]]:
     """Read a file to its end; give what was read and the hashes that were told."""
     told: list[str] = []
-    with path.open("rb") as file, BufferedReader(Ahead(file.fileno(), size, "f", told.append)) as stream:
+    with path.open("rb") as file, BufferedReader(read_ahead(file.fileno(), size, "f", told.append)) as stream:
         return stream.read(), told
 
 
@@ -95,7 +95,7 @@ def _bad(room: Path) -> Path:
 def test_a_process_that_is_ended_from_outside_is_told(tmp_path: Path) -> None:
     """A reader that was killed is one line that says what to do, and no endless wait or half a session."""
     (tmp_path / "f").write_bytes(b"x" * 50_000)
-    with (tmp_path / "f").open("rb") as file, Ahead(file.fileno(), 50_000, "f", str) as stream:
+    with (tmp_path / "f").open("rb") as file, read_ahead(file.fileno(), 50_000, "f", str) as stream:
         assert stream.readinto(bytearray(10)) == 10
         (child,) = multiprocessing.active_children()
         os.kill(child.pid or 0, signal.SIGKILL)
@@ -107,7 +107,7 @@ def test_an_error_of_the_disk_is_raised_where_it_is_read(tmp_path: Path) -> None
     """What goes wrong in the other process is an error here, as if this one had read."""
     handle = os.open(tmp_path, os.O_RDONLY)
     try:
-        with Ahead(handle, 5000, "f", str) as stream, pytest.raises(IsADirectoryError):
+        with read_ahead(handle, 5000, "f", str) as stream, pytest.raises(IsADirectoryError):
             stream.readinto(bytearray(10))
     finally:
         os.close(handle)
