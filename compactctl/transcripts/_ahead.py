@@ -90,6 +90,7 @@ class Ahead(RawIOBase):
         if not self.closed:
             self._pipe.close()
             if self._finished is not None:
+                self._process.kill()  # it holds nothing that could be lost
                 self._process.join()
         super().close()
 
