@@ -39,10 +39,7 @@ Figures = Mapping[str, Measured]
 _POINTS_A_TASK = 10
 _CHARACTERS_A_TASK = 100_000_000
 _PART_OF_THE_REST = 8
-_CHARACTERS_WORTH_A_TASK = 20_000_000
-# So many tasks are worth making a session ready once more that another process is at work on; more where measures are
-# computed, which have to read its text.
-_WORTH_JOINING, _WORTH_READING = 2, 8
+_CHARACTERS_WORTH_A_TASK = 4_000_000
 # What is kept of each figure; what was kept in another form is not taken for it.
 _FIGURES = ("value", "reason", "amounts")
 # So much text is held at a time while sessions are replayed.
@@ -287,12 +284,12 @@ def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs
     from compactctl.cli._workers import FORKS, shared_out, spread_over
 
     bench = _Bench(sessions, plan)
-    joins = _WORTH_READING if plan.measures else _WORTH_JOINING
     if FORKS and tasks[0].session == tasks[-1].session:
         # What a first replay of the session works out, forked processes share.
         smallest = min(tasks, key=lambda task: task.last - task.first)
         yield bench.perform(smallest, spread_over(jobs))
         tasks = [task for task in tasks if task is not smallest]
-        joins = 1
     of_session = [list(some) for _, some in groupby(tasks, key=lambda task: task.session)]
-    yield from shared_out(bench.perform, of_session, jobs, joins=joins)
+    # The longest first: one that is begun last would be left to a single process.
+    of_session.sort(key=lambda some: characters(sessions[some[0].session]), reverse=True)
+    yield from shared_out(bench.perform, of_session, jobs)

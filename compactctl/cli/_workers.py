@@ -7,8 +7,10 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from math import inf
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -53,14 +55,14 @@ def end_workers(pools: Sequence[ProcessPoolExecutor], *, failed: bool) -> None:
 
 
 def shared_out(
-    perform: Callable[[Task], Result], groups: Sequence[Sequence[Task]], jobs: int, forks: bool = FORKS, joins: int = 1
+    perform: Callable[[Task], Result], groups: Sequence[Sequence[Task]], jobs: int, forks: bool = FORKS
 ) -> Iterator[Result]:
     """Give what each task gave, as they come to an end, done in so many processes of which this one is one.
 
     What a process made ready for one task of a group serves the others. So each takes a group that nobody has begun
-    with, and when there is none, tasks of the group with the most left, if those are ``joins`` or more. All end at
-    about the same time if the last tasks are small. Raises what ``perform`` raises anywhere, and WorkerError where a
-    process was ended from outside.
+    with, and when there is none, joins the group of which the most is left, if that takes longer than its first task
+    did, which made it ready. All end at about the same time if the last tasks are small. Raises what ``perform`` raises
+    anywhere, and WorkerError where a process was ended from outside.
     """
     context: Any = multiprocessing.get_context("fork" if forks else "spawn")
     groups = list(filter(None, groups))
@@ -68,16 +70,16 @@ def shared_out(
     readers: list[Connection] = []
     try:
         with starting():
-            begun = context.Array("q", len(groups) + 1)
+            begun = context.Array("q", 3 * len(groups) + 1)
             for _ in range(jobs - 1):
                 reader, writer = context.Pipe(duplex=False)
                 # Only the worker may hold the writing end: that it is closed is how a lost worker is noticed.
                 with closing(writer):
-                    worker = context.Process(target=_work, args=(perform, groups, begun, joins, writer), daemon=True)
+                    worker = context.Process(target=_work, args=(perform, groups, begun, writer), daemon=True)
                     worker.start()
                 workers.append(worker)
                 readers.append(reader)
-        for group, at in _taken_in_turn(begun, groups, joins, workers):
+        for group, at in _taken_in_turn(begun, groups, workers):
             yield perform(groups[group][at])
             yield from _arrived(readers, 0)
         while readers:
@@ -91,9 +93,9 @@ def spread_over(jobs: int) -> Spread:
     """Give what shares reading out among so many processes where they can be forked; not for use in a worker."""
 
     def over(function: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Any]:
-        numbers = range(len(pieces))
-        done = dict(shared_out(lambda at: (at, function(pieces[at])), [numbers], min(jobs, len(pieces))))
-        return [done[at] for at in numbers]
+        numbers = [[at] for at in range(len(pieces))]
+        done = dict(shared_out(lambda at: (at, function(pieces[at])), numbers, min(jobs, len(pieces))))
+        return [done[at] for at in range(len(pieces))]
 
     return Spread(jobs, over) if jobs > 1 and FORKS else ALONE
 
@@ -114,42 +116,71 @@ def lost() -> WorkerError:
 
 
 def _taken_in_turn(
-    begun: Any, groups: Sequence[Sequence[Any]], joins: int, workers: Sequence[BaseProcess] = ()
+    begun: Any, groups: Sequence[Sequence[Any]], workers: Sequence[BaseProcess] = ()
 ) -> Iterator[tuple[int, int]]:
     """Take task after task for this process, each as the number of its group and its own within that."""
     mine: int | None = None
+    here = spent = 0  # how many of that group's tasks were done here, and what the last one took
     while True:
         with _held(begun, workers):
-            taken = _next_of(begun.get_obj(), groups, joins, mine)
+            board = Board(begun.get_obj(), groups)
+            if mine is not None:
+                board.note(mine, spent, first=here == 1)
+            taken = board.take(mine)
         if taken is None:
             return
+        here = here + 1 if taken[0] == mine else 1
         mine = taken[0]
+        started = time.perf_counter_ns()
         yield taken
+        spent = time.perf_counter_ns() - started
 
 
-def _next_of(begun: Any, groups: Sequence[Sequence[Any]], joins: int, mine: int | None) -> tuple[int, int] | None:
-    """Take the next task for a process; None where there is none for it. ``mine`` is the group of its last one.
+class Board:
+    """What all processes know of the groups: numbers in memory that they share, read and changed by one at a time.
 
-    ``begun`` has for each group how many of its tasks were taken, and at its end how many groups were.
+    They are how many tasks of each group were taken, how many nanoseconds its first task took and how many the last one
+    that was not a process's first (0 while nobody knows), and at the end how many groups were begun.
     """
 
-    def left(group: int) -> int:
-        taken: int = begun[group]
-        return len(groups[group]) - taken
+    def __init__(self, numbers: Any, groups: Sequence[Sequence[Any]]) -> None:
+        self._numbers = numbers
+        self._groups = groups
 
-    fresh = begun[len(groups)]
-    if mine is not None and left(mine):
-        group = mine
-    elif fresh < len(groups):
-        group = fresh
-        begun[len(groups)] = fresh + 1
-    else:
-        group = max(range(fresh), key=left, default=0)
-        if not fresh or left(group) < joins:
-            return None
-    at: int = begun[group]
-    begun[group] = at + 1
-    return group, at
+    def note(self, group: int, spent: int, *, first: bool) -> None:
+        """Note what a task of a group took; ``first`` for a process's first of that group, which makes it ready."""
+        count = len(self._groups)
+        if not first:
+            self._numbers[2 * count + group] = spent
+        elif not self._numbers[count + group]:
+            self._numbers[count + group] = spent
+
+    def take(self, mine: int | None) -> tuple[int, int] | None:
+        """Take the next task for a process; None where there is none for it. ``mine`` is the group of its last one."""
+        count = len(self._groups)
+        begun = self._numbers[3 * count]
+        if mine is not None and self._left(mine):
+            group = mine
+        elif begun < count:
+            group = begun
+            self._numbers[3 * count] = begun + 1
+        else:
+            group = max(range(count), key=self._rest, default=-1)
+            if group < 0 or self._rest(group) <= self._numbers[count + group]:
+                return None
+        at: int = self._numbers[group]
+        self._numbers[group] = at + 1
+        return group, at
+
+    def _left(self, group: int) -> int:
+        taken: int = self._numbers[group]
+        return len(self._groups[group]) - taken
+
+    def _rest(self, group: int) -> float:
+        """Give about how long what is left of a group takes; endless while nobody knows."""
+        count, left = len(self._groups), self._left(group)
+        each: int = self._numbers[2 * count + group] or self._numbers[count + group]
+        return left * (each or inf) if left else 0
 
 
 @contextmanager
@@ -168,13 +199,11 @@ def _held(begun: Any, workers: Sequence[BaseProcess]) -> Iterator[None]:
         lock.release()
 
 
-def _work(
-    perform: Callable[[Task], Any], groups: Sequence[Sequence[Task]], begun: Any, joins: int, writer: Connection
-) -> None:
+def _work(perform: Callable[[Task], Any], groups: Sequence[Sequence[Task]], begun: Any, writer: Connection) -> None:
     """Be a worker: send what each task gave or the error that it raised, and None when there is no task left."""
     begin_worker()
     try:
-        for group, at in _taken_in_turn(begun, groups, joins):
+        for group, at in _taken_in_turn(begun, groups):
             writer.send(perform(groups[group][at]))
         writer.send(None)
     except CompactctlError as error:

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compactctl.cli import _workers
-from compactctl.cli._workers import FORKS, _next_of as next_of, shared_out, spread_over
+from compactctl.cli._workers import FORKS, Board, shared_out, spread_over
 from compactctl.errors import StoreError, UsageError, WorkerError
 
 METHODS = [False, True] if FORKS else [False]
@@ -70,39 +71,51 @@ def test_each_task_is_done_once(jobs: int, forks: bool) -> None:
 def test_all_groups_are_done(forks: bool) -> None:
     """Tasks in groups, of which some are empty and fewer or more than there are processes, are each done once."""
     for groups in ([], [[]], [[1, 2], [], [3]], [[n] for n in range(30)]):
-        done = shared_out(square, groups, 3, forks, joins=2)
+        done = shared_out(square, groups, 3, forks)
         assert sorted(done) == sorted(n * n for group in groups for n in group)
 
 
 @given(
     sizes=st.lists(st.integers(1, 5), max_size=6),
-    turns=st.lists(st.integers(0, 3), max_size=60),
-    joins=st.integers(1, 6),
+    turns=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 100)), max_size=60),
 )
 def test_a_process_keeps_to_its_group_and_joins_another_where_that_is_worth_it(
-    sizes: list[int], turns: list[int], joins: int
+    sizes: list[int], turns: list[tuple[int, int]]
 ) -> None:
-    """Whoever is when at it: a begun group is done to its end, each task once, and joined with enough of it left."""
-    groups = [range(size) for size in sizes]
-    begun = [0] * (len(sizes) + 1)
-    at: dict[int, int] = {}
+    """Whoever is when at it: a begun group is done to its end, each task once, and joined only if enough is left."""
+    board = Board([0] * (3 * len(sizes) + 1), [range(size) for size in sizes])
+    mine: dict[int, list[int]] = {}  # the groups of a process's tasks
+    first, last, left = [0] * len(sizes), [0] * len(sizes), list(sizes)
     taken: list[tuple[int, int]] = []
-    for process in [*turns, *(who for who in range(4) for _ in range(40))]:
-        before, fresh = list(begun), begun[-1]
-        found = next_of(begun, groups, joins, at.get(process))
-        left = [size - done for size, done in zip(sizes, before, strict=False)]
+    for process, spent in [*turns, *((who, 5) for who in range(4) for _ in range(40))]:
+        done = mine.setdefault(process, [])
+        group = done[-1] if done else None
+        if group is not None:
+            is_first = done[-2:-1] != [group]
+            board.note(group, spent, first=is_first)
+            if is_first:
+                first[group] = first[group] or spent
+            else:
+                last[group] = spent
+        found = board.take(group)
+        rests = [n * (late or early or inf) if n else 0 for n, early, late in zip(left, first, last, strict=True)]
+        begun = len({group for group, _ in taken})
+        if group is not None and left[group]:
+            assert found is not None
+            assert found[0] == group
+        elif begun < len(sizes):
+            assert found is not None
+            assert found[0] == begun
+        elif found is None:
+            assert all(rest <= early for rest, early in zip(rests, first, strict=True) if rest == max(rests))
+        else:
+            assert first[found[0]] < rests[found[0]] == max(rests)
         if found is None:
-            assert fresh == len(sizes)
-            assert max([0, *left]) < joins
+            done.clear()
             continue
         taken.append(found)
-        if process in at and left[at[process]]:
-            assert found[0] == at[process]
-        elif fresh < len(sizes):
-            assert found[0] == fresh
-        else:
-            assert left[found[0]] == max(left) >= joins
-        at[process] = found[0]
+        done.append(found[0])
+        left[found[0]] -= 1
     assert sorted(taken) == [(group, task) for group, size in enumerate(sizes) for task in range(size)]
 
 
