@@ -20,7 +20,7 @@ import compactctl
 from compactctl.cli._summarizer import failed_records
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
 from compactctl.compactors._user import GROUP, PACKAGE
-from compactctl.errors import CompactctlError, StoreError, plain
+from compactctl.errors import CompactctlError, StoreError, WorkerError, plain
 from compactctl.measures._spec import Measured
 from compactctl.model import ASSISTANT, Session
 from compactctl.ports import ALONE, BlobStore, Spread, Summarizer
@@ -250,6 +250,8 @@ class _Bench:
             bench.spread = spread
             failures: list[str] = []
             rows = tuple(self._figures(bench, setup, failures) for setup in self.setups[task.first : task.last])
+        except WorkerError:  # those who read are gone, which is no fault of the session
+            raise
         except CompactctlError as error:
             return Done(task, error=plain(error))
         return Done(task, rows, failures=tuple(failures))

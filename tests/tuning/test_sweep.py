@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from compactctl.cli._sweep import Done, Memory, Plan, Task, sweep, tasks_of
+from compactctl.cli._sweep import Done, Memory, Plan, Task, _Bench, sweep, tasks_of
 from compactctl.cli._work import Work, make_summarizer, setup_of, workbench
-from compactctl.errors import StoreError
+from compactctl.errors import StoreError, WorkerError
 from compactctl.meters.bytes4 import Bytes4
 from compactctl.meters.dsh import Dsh
 from compactctl.model import CompactionRecord, Session, changed
-from compactctl.ports import CompactorSpec, HistoryMode, Meter
+from compactctl.ports import CompactorSpec, HistoryMode, Meter, Spread
 from compactctl.registry import names, plugin
 from compactctl.runs import Outcome, Setup, Window, Workbench, run
 from compactctl.settings import compactor_options, parse_file, resolve
@@ -175,6 +175,17 @@ def by_task(done: Sequence[Done]) -> list[tuple[object, object]]:
 def test_any_number_of_processes_gives_the_same() -> None:
     """Two processes give what one gives."""
     assert by_task(list(sweep(small(3), PLAN, 2))) == by_task(list(sweep(small(3), PLAN, 1)))
+
+
+def test_readers_that_are_gone_are_no_fault_of_the_session() -> None:
+    """Where the processes that read a session's text end early, the search ends and no session is said to be bad."""
+
+    def gone(function: object, pieces: object) -> list[object]:
+        raise WorkerError("a worker process was ended from outside")
+
+    bench = _Bench(small(1), replace(PLAN, measures=("m6",)))
+    with pytest.raises(WorkerError, match="ended from outside"):
+        bench.perform(Task(0, 0, 1), Spread(2, gone))
 
 
 def test_large_sessions_are_cut_into_shares_of_points() -> None:
