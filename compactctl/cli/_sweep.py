@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -243,11 +244,12 @@ class _Bench:
         self.bench: Workbench | None = None
         self.summarizer: Summarizer | None = None
 
-    def perform(self, task: Task, spread: Spread = ALONE) -> Done:
-        """Replay the points of a task; ``spread`` says who reads the text for it."""
+    def perform(self, task: Task, spread: Spread | None = None) -> Done:
+        """Replay the points of a task; ``spread`` says who reads the text for it (default: as many as the jobs)."""
         try:
             bench = self._ready(task)
-            bench.spread = spread
+            if spread is not None:
+                bench.spread = spread
             failures: list[str] = []
             rows = tuple(self._figures(bench, setup, failures) for setup in self.setups[task.first : task.last])
         except WorkerError:  # those who read are gone, which is no fault of the session
@@ -283,15 +285,16 @@ def _here(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task]) -> Ite
 
 def _forked(sessions: Sequence[Session], plan: Plan, tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
     # It takes a while to import what this stands on.
-    from compactctl.cli._workers import FORKS, shared_out, spread_over
+    from compactctl.cli._workers import FORKS, shared_out
 
     bench = _Bench(sessions, plan)
     if FORKS and tasks[0].session == tasks[-1].session:
         # What a first replay of the session works out, forked processes share.
         smallest = min(tasks, key=lambda task: task.last - task.first)
-        yield bench.perform(smallest, spread_over(jobs))
+        yield bench.perform(smallest)
         tasks = [task for task in tasks if task is not smallest]
     of_session = [list(some) for _, some in groupby(tasks, key=lambda task: task.session)]
     # The longest first: one that is begun last would be left to a single process.
     of_session.sort(key=lambda some: characters(sessions[some[0].session]), reverse=True)
-    yield from shared_out(bench.perform, of_session, jobs)
+    # All of them are at work: none is left to read for another.
+    yield from shared_out(partial(bench.perform, spread=ALONE), of_session, jobs)

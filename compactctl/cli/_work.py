@@ -21,7 +21,7 @@ from compactctl.errors import StoreError
 from compactctl.measures import all_keys
 from compactctl.measures._spec import MeasureSpec
 from compactctl.model import Session, Tier, first_timestamp
-from compactctl.ports import Clock, HistoryMode, MeterSpec, Offloader, RecordedMode, Span, Summarizer
+from compactctl.ports import ALONE, Clock, HistoryMode, MeterSpec, Offloader, RecordedMode, Span, Summarizer
 from compactctl.registry import plugin
 from compactctl.reports._document import session_document, short_path
 from compactctl.runs import Setup, Window, Workbench, run, settings_hash
@@ -124,12 +124,19 @@ def window_of(settings: Resolved, session: Session) -> Window:
 
 
 def workbench(settings: Resolved, session: Session) -> Workbench:
-    """Make a session ready: its window, prices and meters."""
+    """Make a session ready: its window, prices and meters, and who reads its text."""
+    spread = ALONE
+    if settings["jobs"] > 1:
+        # It takes a while to import what this stands on.
+        from compactctl.cli._workers import spread_over
+
+        spread = spread_over(settings["jobs"])
     return Workbench(
         session,
         window_of(settings, session),
         prices=lambda model: prices(model, first_timestamp(session.messages), settings.prices),
         ranks=rank_bytes,
+        spread=spread,
     )
 
 

@@ -90,14 +90,15 @@ def shared_out(
 
 
 def spread_over(jobs: int) -> Spread:
-    """Give what shares reading out among so many processes where they can be forked; not for use in a worker."""
+    """Give what shares reading out among so many processes where they can be forked; a worker reads by itself."""
 
     def over(function: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Any]:
         numbers = [[at] for at in range(len(pieces))]
         done = dict(shared_out(lambda at: (at, function(pieces[at])), numbers, min(jobs, len(pieces))))
         return [done[at] for at in range(len(pieces))]
 
-    return Spread(jobs, over) if jobs > 1 and FORKS else ALONE
+    alone = jobs < 2 or not FORKS or multiprocessing.parent_process() is not None
+    return ALONE if alone else Spread(jobs, over)
 
 
 @contextmanager

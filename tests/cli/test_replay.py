@@ -158,6 +158,26 @@ def test_several_jobs_give_the_bytes_of_one(command: Command, samples: Path) -> 
     assert two.status == one.status == 0
 
 
+@pytest.mark.parametrize("words", ["replay", "compare -c harness9 -c codex", "tune --grid soft=0.6,0.7"])
+def test_several_jobs_on_one_session_give_the_bytes_of_one(
+    words: str, command: Command, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that is alone is read by several processes, ahead and for the measures, and nothing shows it."""
+    monkeypatch.setattr("compactctl.transcripts._source._WORTH_A_PROCESS", 1)
+    monkeypatch.setattr("compactctl.measures._facts._CHARACTERS_WORTH_A_PROCESS", 1)
+    forked: list[int] = []
+    monkeypatch.setattr(os, "fork", lambda fork=os.fork: forked.append(1) or fork())
+    line = (*words.split(), samples / "long-migration-permanent-emergency.jsonl", "--dry-run", "--format", "json")
+    one = command(*line)
+    assert not forked
+    three = command(*line, "--jobs", "3")
+
+    assert three.out == one.out
+    assert three.status == one.status == 0
+    # One reads ahead and two the text for the measures; a search has two more that replay.
+    assert len(forked) >= 3 or not hasattr(os, "preadv")
+
+
 def test_stdin_and_packed_files_are_read(
     command: Command, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
